@@ -1,0 +1,182 @@
+package snapshot
+
+import "github.com/weirstream/weir/internal/base"
+
+// Version is the version of the metadata format that Encode writes.
+const Version = 1
+
+// Kind is what a checkpoint was taken for.
+type Kind string
+
+const (
+	// Checkpoint is taken by the engine and deleted by it.
+	Checkpoint Kind = "checkpoint"
+	// FullCheckpoint is a checkpoint that refers to no file of an older one.
+	FullCheckpoint Kind = "full-checkpoint"
+	// Savepoint is taken for a user, who owns its files; it commits nothing and is no point of recovery.
+	Savepoint Kind = "savepoint"
+	// Suspend is the synchronous savepoint of a job that stops, to go on later.
+	Suspend Kind = "suspend"
+	// Drain is the synchronous savepoint of a job that was brought to its end: restored, it is FINISHED at once.
+	Drain Kind = "drain"
+)
+
+// IsSavepoint reports whether the files belong to a user.
+func (k Kind) IsSavepoint() bool { return k == Savepoint || k.IsSynchronous() }
+
+// IsSynchronous reports whether the job stops with this savepoint, which therefore commits and is a point of recovery.
+func (k Kind) IsSynchronous() bool { return k == Suspend || k == Drain }
+
+// Format is how the bytes of the states are laid out.
+type Format string
+
+const (
+	// Native is the state backend's own format.
+	Native Format = "native"
+	// Canonical is the format that every backend reads and writes.
+	Canonical Format = "canonical"
+)
+
+// Metadata is a completed checkpoint or savepoint.
+type Metadata struct {
+	ID      base.CheckpointID
+	Job     base.JobID
+	JobName string
+	Kind    Kind
+	Format  Format
+	// Run is the run of the job that took it.
+	Run int64
+	// Wall is when it was triggered, in nanoseconds since the Unix epoch: for people, never compared.
+	Wall      int64
+	Operators []Operator
+	Hooks     []Hook
+}
+
+// Hook is the state of one master hook.
+type Hook struct {
+	ID    string
+	State Handle
+}
+
+// Operator is one operator's share of a checkpoint. Operators without state are in it too, so that a restore knows their
+// watermark and whether they had ended.
+type Operator struct {
+	// UID identifies the operator over all versions of a job; Name is for people.
+	UID, Name string
+	// Parallelism is the number of subtasks when the checkpoint was taken.
+	Parallelism int
+	// EndOfInput says that the operator does something of its own when its input ends. Where only some of its subtasks had
+	// ended, it cannot be restored at another parallelism.
+	EndOfInput bool
+	// Finished says that all subtasks had finished before the checkpoint began: there is no state.
+	Finished bool
+	// Schemas are the declared states, in the order of their names.
+	Schemas []StateSchema
+	// Coordinator is the operator coordinator's (the enumerator's) state; nil: it has none.
+	Coordinator *Handle
+	// Subtasks are in the order of their indexes; a missing one had nothing to say.
+	Subtasks []Subtask
+}
+
+// HasState reports whether anything would be lost if the operator were not restored.
+func (o *Operator) HasState() bool {
+	if o.Coordinator != nil {
+		return true
+	}
+	for i := range o.Subtasks {
+		if len(o.Subtasks[i].Keyed)+len(o.Subtasks[i].Lists) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// StateSchema is one declared state of an operator, as the job that wrote it declared it.
+type StateSchema struct {
+	Name string
+	// Kind is what sort of state it is: value, list, map, reducing, aggregating, oplist, union, broadcast, timers, splits, sink.
+	Kind string
+	// Key, Value and MapKey are Avro schemas; empty where the kind has none.
+	Key, Value, MapKey string
+}
+
+// Subtask is one old subtask's share of an operator.
+//
+// Its zero value is not neutral: "no watermark yet" and "none pending" are base.NoTime.
+type Subtask struct {
+	Index int
+	// Ended says that the snapshot was taken after the end of the data: restored, the subtask neither reads nor fires nor
+	// ends again.
+	Ended bool
+	// Finished says that the task had finished before the checkpoint began; it left no state. It implies Ended.
+	Finished bool
+	// Watermark is the operator's combined watermark. PendingWatermark, when it is later, is one whose timers were still
+	// firing: a restore goes on firing.
+	Watermark, PendingWatermark base.EventTime
+	Keyed                       []KeyedHandle
+	Lists                       []ListHandle
+}
+
+// KeyedHandle is keyed state of a range of key groups.
+type KeyedHandle struct {
+	Range base.KeyGroupRange
+	Handle
+}
+
+// Mode is how an operator's list is dealt to new subtasks.
+type Mode uint8
+
+const (
+	// Split deals the elements out.
+	Split Mode = iota
+	// Union gives all elements to everyone.
+	Union
+	// Broadcast is the same on every subtask: each takes one old copy.
+	Broadcast
+)
+
+func (m Mode) String() string {
+	switch m {
+	case Split:
+		return "split"
+	case Union:
+		return "union"
+	case Broadcast:
+		return "broadcast"
+	}
+	return "unknown mode"
+}
+
+// ListHandle is elements of one operator list of one old subtask. Several lists may lie in one file.
+type ListHandle struct {
+	Name string
+	Mode Mode
+	// Offsets are where the elements begin, ascending; an element says itself where it ends.
+	Offsets []int64
+	Handle
+}
+
+// Handle says where bytes are: in Inline, or in File. The zero Handle is no bytes at all.
+type Handle struct {
+	Inline []byte
+	// File is relative to the directory of the metadata, so that the directory may be moved; a file shared by checkpoints
+	// is named absolutely.
+	File string
+	Size int64
+	// CRC is the CRC-32C (Castagnoli) of the bytes, computed while they were written.
+	CRC uint32
+}
+
+// TaskState is what one task acknowledges: a part for each operator of its chain.
+type TaskState struct {
+	Operators []OperatorPart
+}
+
+// OperatorPart is one operator's part of a TaskState.
+type OperatorPart struct {
+	UID string
+	// EndOfInput is as in Operator.
+	EndOfInput bool
+	Schemas    []StateSchema
+	Subtask
+}

@@ -1,0 +1,2 @@
+// Package storage keeps checkpoints: the file systems they lie on, and the directory of a job.
+package storage

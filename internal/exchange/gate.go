@@ -1,0 +1,209 @@
+package exchange
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Gate is the receiving end of a subtask: its channels, numbered from 0 over all inputs. Only the subtask's own goroutine
+// calls its methods; senders reach it through their partitions.
+//
+// Channels that hold elements and are not blocked stand in a queue, and Next serves them in turn, so a busy channel does
+// not starve a slow one and no call looks at all channels.
+type Gate struct {
+	bell     Bell
+	channels []*Channel
+
+	mu    sync.Mutex // protects ready, and the queues of all channels
+	ready []int      // numbers of offered channels, oldest first
+	head  int
+}
+
+// Channel is the queue from one sender to one receiver.
+type Channel struct {
+	gate   *Gate
+	number int
+
+	// Protected by gate.mu.
+	queue   []Element // a ring
+	first   int
+	length  int
+	batches int
+	offered bool // stands in gate.ready
+	blocked bool
+	closed  bool
+
+	sender  atomic.Pointer[Partition]
+	waiting atomic.Int32 // batches in the queue, for the sender
+}
+
+// NewGate makes a gate of n channels that rings bell when there is something to take.
+func NewGate(n int, bell Bell) *Gate {
+	g := &Gate{bell: bell, ready: make([]int, 0, n)}
+	for i := range n {
+		g.channels = append(g.channels, &Channel{gate: g, number: i})
+	}
+	return g
+}
+
+// Channel is the channel numbered i.
+func (g *Gate) Channel(i int) *Channel { return g.channels[i] }
+
+// Len is the number of channels.
+func (g *Gate) Len() int { return len(g.channels) }
+
+// Next takes the next element of the next channel that has one; false: there is none.
+func (g *Gate) Next() (channel int, e Element, ok bool) {
+	g.mu.Lock()
+	for g.head < len(g.ready) {
+		c := g.channels[g.ready[g.head]]
+		g.head++
+		if c.blocked || c.length == 0 {
+			c.offered = false
+			continue
+		}
+		e = c.popLocked()
+		if c.length > 0 {
+			g.ready = append(g.ready, c.number)
+		} else {
+			c.offered = false
+		}
+		g.compactLocked()
+		g.mu.Unlock()
+		c.taken(e)
+		return c.number, e, true
+	}
+	g.ready, g.head = g.ready[:0], 0
+	g.mu.Unlock()
+	return 0, Element{}, false
+}
+
+// compactLocked keeps the queue of ready channels from creeping along its array.
+func (g *Gate) compactLocked() {
+	if g.head > 64 && g.head > len(g.ready)/2 {
+		n := copy(g.ready, g.ready[g.head:])
+		g.ready, g.head = g.ready[:n], 0
+	}
+}
+
+// Waiting is true where Next would find an element.
+func (g *Gate) Waiting() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, i := range g.ready[g.head:] {
+		if c := g.channels[i]; !c.blocked && c.length > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Block stops the channel numbered i: Next passes it over until Unblock.
+func (g *Gate) Block(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.channels[i].blocked = true
+}
+
+// Unblock offers the channel numbered i again.
+func (g *Gate) Unblock(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.channels[i]
+	c.blocked = false
+	c.offerLocked()
+}
+
+// Close releases what is queued, and whatever is still sent: the receiver is gone.
+func (g *Gate) Close() {
+	for _, c := range g.channels {
+		g.mu.Lock()
+		c.closed = true
+		var left []Element
+		for c.length > 0 {
+			left = append(left, c.popLocked())
+		}
+		g.mu.Unlock()
+		for _, e := range left {
+			c.taken(e)
+			if e.Payload != nil {
+				e.Payload.Release()
+			}
+		}
+	}
+}
+
+// put appends an element and wakes the receiver where it may be asleep.
+func (c *Channel) put(e Element) {
+	g := c.gate
+	g.mu.Lock()
+	if c.closed {
+		g.mu.Unlock()
+		if e.Payload != nil {
+			e.Payload.Release()
+		}
+		return
+	}
+	c.pushLocked(e)
+	ring := c.offerLocked()
+	g.mu.Unlock()
+	if ring {
+		g.bell.Ring()
+	}
+}
+
+// offerLocked puts the channel into the ready queue where it belongs there; true: the queue was empty.
+func (c *Channel) offerLocked() bool {
+	if c.offered || c.blocked || c.length == 0 {
+		return false
+	}
+	g := c.gate
+	c.offered = true
+	g.ready = append(g.ready, c.number)
+	return len(g.ready)-g.head == 1
+}
+
+// pushLocked appends to the ring. A watermark behind a watermark takes its place: nothing lies between them.
+func (c *Channel) pushLocked(e Element) {
+	if e.Kind == Watermark && c.length > 0 {
+		if last := &c.queue[(c.first+c.length-1)%len(c.queue)]; last.Kind == Watermark {
+			last.Time = max(last.Time, e.Time)
+			return
+		}
+	}
+	if c.length == len(c.queue) {
+		c.growLocked()
+	}
+	c.queue[(c.first+c.length)%len(c.queue)] = e
+	c.length++
+	if e.Kind == Data {
+		c.waiting.Add(1)
+	}
+}
+
+func (c *Channel) growLocked() {
+	larger := make([]Element, max(8, 2*len(c.queue)))
+	for i := range c.length {
+		larger[i] = c.queue[(c.first+i)%len(c.queue)]
+	}
+	c.queue, c.first = larger, 0
+}
+
+func (c *Channel) popLocked() Element {
+	e := c.queue[c.first]
+	c.queue[c.first] = Element{}
+	c.first = (c.first + 1) % len(c.queue)
+	c.length--
+	return e
+}
+
+// taken tells the sender that a batch has left the queue.
+func (c *Channel) taken(e Element) {
+	if e.Kind != Data {
+		return
+	}
+	left := c.waiting.Add(-1)
+	if p := c.sender.Load(); p != nil {
+		p.drained(left)
+	}
+}

@@ -1,0 +1,92 @@
+package exchange
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Limits bound what may wait in one channel, in batches.
+type Limits struct {
+	Batches   int // a sender with that many in a channel takes no more input; at least 1
+	Overdraft int // beyond Batches: what one slice of input may add before Send waits
+}
+
+// Partition is the sending end of one output of a subtask: one channel to each receiver. Only the subtask's own goroutine
+// calls Send, Broadcast and Room.
+type Partition struct {
+	limits   Limits
+	bell     Bell // of the sender: there is room again
+	channels []*Channel
+
+	// full counts the channels with limits.Batches batches or more, so that Room need not look at each of them.
+	full atomic.Int64
+	mu   sync.Mutex // one recount at a time
+}
+
+// NewPartition makes the sending end of the given channels; bell rings when a full one has room again.
+func NewPartition(channels []*Channel, l Limits, bell Bell) *Partition {
+	p := &Partition{limits: l, bell: bell, channels: channels}
+	for _, c := range channels {
+		c.sender.Store(p)
+	}
+	return p
+}
+
+// Len is the number of channels.
+func (p *Partition) Len() int { return len(p.channels) }
+
+// Room is true while no channel is full: the sender may take more input.
+func (p *Partition) Room() bool { return p.full.Load() == 0 }
+
+// Send gives a sealed batch to channel i. Beyond the overdraft it waits until the receiver has taken something, or ctx is
+// done: then the batch is released and ctx's error returned.
+func (p *Partition) Send(ctx context.Context, i int, b Payload) error {
+	c := p.channels[i]
+	for int(c.waiting.Load()) >= p.limits.Batches+p.limits.Overdraft {
+		select {
+		case <-p.bell:
+		case <-ctx.Done():
+			b.Release()
+			return ctx.Err()
+		}
+	}
+	c.put(Element{Kind: Data, Payload: b})
+	if int(c.waiting.Load()) >= p.limits.Batches {
+		p.recount()
+	}
+	return nil
+}
+
+// Broadcast puts a control element into every channel. It never waits.
+func (p *Partition) Broadcast(e Element) {
+	for _, c := range p.channels {
+		c.put(e)
+	}
+}
+
+// Put puts a control element into channel i. It never waits.
+func (p *Partition) Put(i int, e Element) { p.channels[i].put(e) }
+
+// recount sets full from the queues. The sender calls it when a channel filled up, a receiver when one has room again. Each
+// changes a queue before it takes the mutex, so whoever is last has seen both changes. (A compare-and-swap instead of the
+// mutex would let the sender's stale "one full" overwrite the receiver's "none", and the sender would wait for ever.)
+func (p *Partition) recount() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := int64(0)
+	for _, c := range p.channels {
+		if int(c.waiting.Load()) >= p.limits.Batches {
+			n++
+		}
+	}
+	p.full.Store(n)
+}
+
+// drained hears that a channel has left batches left.
+func (p *Partition) drained(left int32) {
+	if int(left) == p.limits.Batches-1 || int(left) == p.limits.Batches+p.limits.Overdraft-1 {
+		p.recount()
+		p.bell.Ring()
+	}
+}

@@ -1,0 +1,163 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirstream/weir/internal/snapshot"
+)
+
+// NodeID is the number of a node, in the order in which the program made them.
+type NodeID int
+
+// Kind is what a node is for.
+type Kind int
+
+const (
+	// Source has no inputs; its splits are given out by an operator coordinator.
+	Source Kind = iota
+	// Transform has inputs and outputs.
+	Transform
+	// Sink has inputs only.
+	Sink
+)
+
+// Partitioning says which subtasks of the receiver get a record.
+type Partitioning int
+
+const (
+	// Forward gives the records of subtask i to subtask i; between different parallelisms it is Rebalance.
+	Forward Partitioning = iota
+	// Hash gives all records of one key to the subtask that owns the key's group.
+	Hash
+	// Rebalance gives records to all subtasks in turn.
+	Rebalance
+	// Rescale gives records to the nearest subtasks in turn.
+	Rescale
+	// Broadcast gives every record to every subtask.
+	Broadcast
+	// Global gives every record to subtask 0.
+	Global
+	// Custom asks a user's function.
+	Custom
+)
+
+var partitioningNames = [...]string{"FORWARD", "HASH", "REBALANCE", "RESCALE", "BROADCAST", "GLOBAL", "CUSTOM"}
+
+func (p Partitioning) String() string { return partitioningNames[p] }
+
+// Pointwise is true where a subtask sends only to some neighbours, not to all.
+func (p Partitioning) Pointwise() bool { return p == Forward || p == Rescale }
+
+// Node is one operator of the program.
+type Node struct {
+	ID          NodeID
+	Kind        Kind
+	UID         string // identity of its state; empty: none given
+	Name        string // for people
+	Parallelism int    // 0: the job's
+	NewChain    bool   // never chained to its input
+	Bounded     bool   // sources: ends by itself
+	EndsInput   bool   // has something to do at the end of its input
+	TwoPhase    bool   // a sink whose output becomes visible when a checkpoint completes
+	Schemas     []snapshot.StateSchema
+	Union       bool   // declares union list state
+	Made        string // file:line of the call that made it
+
+	// Factory makes the operator of one subtask; Coordinator (sources only) the enumerator. Opaque here.
+	Factory, Coordinator any
+}
+
+// Stateful is true where the node declares state.
+func (n *Node) Stateful() bool { return len(n.Schemas) > 0 }
+
+// Label names the node in messages: its name, and its uid when it has one.
+func (n *Node) Label() string {
+	if n.UID == "" || n.UID == n.Name {
+		return fmt.Sprintf("%q", n.Name)
+	}
+	return fmt.Sprintf("%q (uid %q)", n.Name, n.UID)
+}
+
+// Edge carries one output of a node to one input of another.
+type Edge struct {
+	From, To     NodeID
+	Input        int    // of To
+	Tag          string // side output of From; empty: the main output
+	Partitioning Partitioning
+	Type         string // of its records, for people and for the hash
+
+	// Wire knows the type of the records: it makes both ends. Opaque here.
+	Wire any
+}
+
+// Logical is the graph as the program describes it.
+type Logical struct {
+	Nodes []*Node
+	Edges []*Edge
+}
+
+// Problems are all reasons why a graph cannot run.
+type Problems []string
+
+func (p Problems) Error() string { return strings.Join(p, "\n") }
+
+// Validate reports everything that is wrong with the graph at once, as Problems.
+func (l *Logical) Validate() error {
+	var all Problems
+	if len(l.Nodes) == 0 {
+		all = append(all, "the job is empty: call From on the environment before Execute")
+	}
+	uids := map[string]*Node{}
+	for _, n := range l.Nodes {
+		if other := uids[n.UID]; other != nil && n.UID != "" {
+			all = append(all, fmt.Sprintf("two operators have the uid %q: %s (made at %s) and %s (made at %s); state is found by uid, so each needs its own",
+				n.UID, other.Label(), other.Made, n.Label(), n.Made))
+		}
+		uids[n.UID] = n
+		all = append(all, n.problems()...)
+	}
+	for _, n := range l.Nodes {
+		if n.Kind != Sink && !l.read(n.ID) {
+			all = append(all, fmt.Sprintf("nothing reads the output of %s (made at %s): end it with To(sink), e.g. To(weir.Discard[T]())", n.Label(), n.Made))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
+}
+
+func (n *Node) problems() (all Problems) {
+	if n.Stateful() && n.UID == "" {
+		all = append(all, fmt.Sprintf("operator %s (made at %s) has state but no uid, so a restore could not find it: add .UID(%q)", n.Label(), n.Made, suggestUID(n.Name)))
+	}
+	if n.Parallelism < 0 || n.Parallelism > maxParallelism {
+		all = append(all, fmt.Sprintf("operator %s (made at %s): parallelism %d is not in 1 to %d", n.Label(), n.Made, n.Parallelism, maxParallelism))
+	}
+	names := map[string]snapshot.StateSchema{}
+	for _, s := range n.Schemas {
+		if other, ok := names[s.Name]; ok {
+			all = append(all, fmt.Sprintf("operator %s (made at %s) declares two states named %q: a %s of %s and a %s of %s", n.Label(), n.Made, s.Name, other.Kind, other.Value, s.Kind, s.Value))
+		}
+		names[s.Name] = s
+	}
+	return all
+}
+
+const maxParallelism = 32768
+
+// suggestUID makes a uid of a name.
+func suggestUID(name string) string {
+	return strings.ToLower(strings.Join(strings.Fields(name), "-"))
+}
+
+// read is true where some edge begins at the node.
+func (l *Logical) read(id NodeID) bool {
+	for _, e := range l.Edges {
+		if e.From == id {
+			return true
+		}
+	}
+	return false
+}

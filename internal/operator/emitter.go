@@ -1,0 +1,137 @@
+package operator
+
+import (
+	"github.com/weirstream/weir/internal/base"
+)
+
+// Control is what travels beside the records of a chain, in their order.
+type Control interface {
+	// Watermark says that no record at or before t follows.
+	Watermark(t base.EventTime) error
+	// Idle says whether the input holds watermarks back no more (true), or does again.
+	Idle(idle bool) error
+	// EndOfData says that no record follows. Drained: the input is at its own end, and what is buffered is to come out;
+	// else the job is suspended and goes on later from its state.
+	EndOfData(drained bool) error
+}
+
+// In is where records enter an operator of a chain.
+type In[T any] interface {
+	// Push lends a batch. When it returns, everything that the batch caused has passed the rest of the chain.
+	Push(b *Batch[T]) error
+	Control
+}
+
+// Emitter is the output of an operator: it gathers the records of one slice of input and pushes them on.
+//
+// Emit stores by index into arrays of fixed length, which is small enough to be inlined into the user's function. An error
+// further down the chain is kept until the operator asks for it, after each slice; what is emitted in between is dropped, as
+// the task is about to fail.
+type Emitter[T any] struct {
+	values []T
+	times  []base.EventTime
+	n      int
+	time   base.EventTime
+	hop    hop[T]
+}
+
+// hop is the slow half of an emitter.
+type hop[T any] struct {
+	batch Batch[T]
+	outs  []In[T]
+	err   error
+}
+
+// emitterRecords is the number of records after which an emitter pushes in mid-slice.
+const emitterRecords = 128
+
+// Init makes the emitter ready for records.
+func (e *Emitter[T]) Init() {
+	n := min(emitterRecords, capacityOf[T]())
+	e.values, e.times = make([]T, n), make([]base.EventTime, n)
+	e.time = base.NoTime
+}
+
+// To adds a receiver.
+func (e *Emitter[T]) To(in In[T]) { e.hop.outs = append(e.hop.outs, in) }
+
+// At sets the timestamp of the records that follow.
+func (e *Emitter[T]) At(t base.EventTime) { e.time = t }
+
+// Time is the timestamp that Emit gives.
+func (e *Emitter[T]) Time() base.EventTime { return e.time }
+
+// Emit sends v with the timestamp set by At.
+func (e *Emitter[T]) Emit(v T) {
+	i := e.n
+	e.values[i] = v
+	e.times[i] = e.time
+	e.n = i + 1
+	if e.n == len(e.values) {
+		e.push()
+	}
+}
+
+// EmitAt sends v with a timestamp of its own.
+func (e *Emitter[T]) EmitAt(v T, t base.EventTime) {
+	own := e.time
+	e.time = t
+	e.Emit(v)
+	e.time = own
+}
+
+// push lends what was gathered to the receivers.
+func (e *Emitter[T]) push() {
+	h := &e.hop
+	h.batch.Values, h.batch.Times = e.values[:e.n], e.times[:e.n]
+	for _, in := range h.outs {
+		if h.err != nil {
+			break
+		}
+		h.err = in.Push(&h.batch)
+	}
+	clear(h.batch.Values)
+	e.n = 0
+}
+
+// Flush pushes what was gathered, and returns the first error of the chain behind.
+func (e *Emitter[T]) Flush() error {
+	if e.n > 0 {
+		e.push()
+	}
+	return e.hop.err
+}
+
+// Watermark sends t behind what was emitted.
+func (e *Emitter[T]) Watermark(t base.EventTime) error {
+	return e.control(func(c Control) error { return c.Watermark(t) })
+}
+
+// Idle sends the status behind what was emitted.
+func (e *Emitter[T]) Idle(idle bool) error {
+	return e.control(func(c Control) error { return c.Idle(idle) })
+}
+
+// EndOfData sends the end behind what was emitted.
+func (e *Emitter[T]) EndOfData(drained bool) error {
+	return e.control(func(c Control) error { return c.EndOfData(drained) })
+}
+
+func (e *Emitter[T]) control(send func(Control) error) error {
+	if err := e.Flush(); err != nil {
+		return err
+	}
+	for _, in := range e.hop.outs {
+		if err := send(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Output is the untyped face of an emitter.
+type Output interface {
+	Control
+	Init()
+	Flush() error
+}

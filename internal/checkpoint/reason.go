@@ -1,0 +1,118 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Reason is why a checkpoint was refused, declined or aborted: the 24 reasons of Flink.
+type Reason uint8
+
+const (
+	NoReason Reason = iota
+	PeriodicSchedulerShutdown
+	TooManyRequests
+	MinimumPause
+	NotAllTasksRunning
+	IOFailure
+	BlockingOutput
+	AsyncFailure
+	ChannelStateShared
+	Expired
+	Subsumed
+	Declined
+	DeclinedNotReady
+	DeclinedClosing
+	DeclinedSubsumed
+	DeclinedOnCancel
+	DeclinedEndOfStream
+	Shutdown
+	Suspended
+	FailoverRegion
+	TaskFailure
+	TaskCheckpointFailure
+	UnknownTask
+	FinalizeFailure
+	TriggerFailure
+	reasons // how many there are, NoReason included
+)
+
+// about is a row of Flink's table.
+type about struct {
+	name      string
+	preflight bool
+	counted   bool
+	message   string
+}
+
+var reasonTable = [reasons]about{
+	NoReason:                  {"NONE", false, false, ""},
+	PeriodicSchedulerShutdown: {"PERIODIC_SCHEDULER_SHUTDOWN", true, false, "Periodic checkpoint scheduler is shut down."},
+	TooManyRequests:           {"TOO_MANY_CHECKPOINT_REQUESTS", true, false, "The maximum number of queued checkpoint requests exceeded"},
+	MinimumPause:              {"MINIMUM_TIME_BETWEEN_CHECKPOINTS", true, false, "The minimum time between checkpoints is still pending. Checkpoint will be triggered after the minimum time."},
+	NotAllTasksRunning:        {"NOT_ALL_REQUIRED_TASKS_RUNNING", true, false, "Not all required tasks are currently running."},
+	IOFailure:                 {"IO_EXCEPTION", true, true, "An Exception occurred while triggering the checkpoint. IO-problem detected."},
+	BlockingOutput:            {"BLOCKING_OUTPUT_EXIST", true, false, "Blocking output edge exists in running tasks."},
+	AsyncFailure:              {"CHECKPOINT_ASYNC_EXCEPTION", false, true, "Asynchronous task checkpoint failed."},
+	ChannelStateShared:        {"CHANNEL_STATE_SHARED_STREAM_EXCEPTION", false, false, "The checkpoint was aborted due to exception of other subtasks sharing the ChannelState file."},
+	Expired:                   {"CHECKPOINT_EXPIRED", false, true, "Checkpoint expired before completing."},
+	Subsumed:                  {"CHECKPOINT_SUBSUMED", false, false, "Checkpoint has been subsumed."},
+	Declined:                  {"CHECKPOINT_DECLINED", false, true, "Checkpoint was declined."},
+	DeclinedNotReady:          {"CHECKPOINT_DECLINED_TASK_NOT_READY", false, false, "Checkpoint was declined (tasks not ready)"},
+	DeclinedClosing:           {"CHECKPOINT_DECLINED_TASK_CLOSING", false, false, "Checkpoint was declined (task is closing)"},
+	DeclinedSubsumed:          {"CHECKPOINT_DECLINED_SUBSUMED", false, false, "Checkpoint was canceled because a barrier from newer checkpoint was received."},
+	DeclinedOnCancel:          {"CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER", false, false, "Task received cancellation from one of its inputs"},
+	DeclinedEndOfStream:       {"CHECKPOINT_DECLINED_INPUT_END_OF_STREAM", false, false, "Checkpoint was declined because one input stream is finished"},
+	Shutdown:                  {"CHECKPOINT_COORDINATOR_SHUTDOWN", false, false, "CheckpointCoordinator shutdown."},
+	Suspended:                 {"CHECKPOINT_COORDINATOR_SUSPEND", false, false, "Checkpoint Coordinator is suspending."},
+	FailoverRegion:            {"JOB_FAILOVER_REGION", false, false, "FailoverRegion is restarting."},
+	TaskFailure:               {"TASK_FAILURE", false, false, "Task has failed."},
+	TaskCheckpointFailure:     {"TASK_CHECKPOINT_FAILURE", false, false, "Task local checkpoint failure."},
+	UnknownTask:               {"UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE", false, false, "Unknown task for the checkpoint to notify."},
+	FinalizeFailure:           {"FINALIZE_CHECKPOINT_FAILURE", false, true, "Failure to finalize checkpoint."},
+	TriggerFailure:            {"TRIGGER_CHECKPOINT_FAILURE", false, false, "Trigger checkpoint failure."},
+}
+
+func (r Reason) row() about {
+	if r >= reasons {
+		return about{name: fmt.Sprintf("REASON_%d", uint8(r))}
+	}
+	return reasonTable[r]
+}
+
+// String is the reason's name in Flink.
+func (r Reason) String() string { return r.row().name }
+
+// Message is what Flink tells a user.
+func (r Reason) Message() string { return r.row().message }
+
+// Preflight: the checkpoint was refused before it existed.
+func (r Reason) Preflight() bool { return r.row().preflight }
+
+// Counted: the failure counts towards Config.TolerableFailures.
+func (r Reason) Counted() bool { return r.row().counted }
+
+// DeclineError is an error with the reason it stands for. A driver wraps one around an error to say more than the place where
+// it comes up does: an I/O error while an operator coordinator is snapshotted is IOFailure, any other TriggerFailure.
+type DeclineError struct {
+	Reason Reason
+	Err    error // nil: the reason says it all
+}
+
+func (e *DeclineError) Error() string {
+	if e.Err == nil {
+		return e.Reason.Message()
+	}
+	return fmt.Sprintf("%s %v", e.Reason.Message(), e.Err)
+}
+
+func (e *DeclineError) Unwrap() error { return e.Err }
+
+// reasonOf is the reason that err carries, or else the one given.
+func reasonOf(err error, otherwise Reason) Reason {
+	var d *DeclineError
+	if errors.As(err, &d) && d.Reason != NoReason && d.Reason < reasons {
+		return d.Reason
+	}
+	return otherwise
+}

@@ -1,0 +1,160 @@
+package codec
+
+import (
+	"math"
+	"reflect"
+)
+
+// A program appends, decodes or clones the values of one shape. It is a flat list of operations on offsets from the start
+// of the value: a struct within a struct, to any depth, is a run of operations of the outer one. Only what lies elsewhere
+// in memory (behind a pointer, slice or map) or repeats (an array) has a program of its own, and a recursive type is a
+// program that refers to itself.
+//
+// Why not a tree of closures: calling one per field costs as much as writing an int does; a switch over a small dense
+// opcode is a jump. And the compiler sees through it: the buffer and the value that a caller hands in stay on its stack.
+type program struct {
+	ops    []op
+	paths  []string // of each operation, for errors
+	opaque bool     // an operation of it, or of a program it refers to without a pointer between, is opCallPair
+}
+
+type op struct {
+	code   opcode
+	offset uintptr
+	more   *operand
+}
+
+// operand is what the operations with parts need.
+type operand struct {
+	typ      reflect.Type // of the whole: slice, map, opaque type
+	elemType reflect.Type
+	elem     *program // of each element, or of what a pointer points to
+	elemSize uintptr
+	length   int  // of an array in elements, of a fixed in bytes
+	least    int  // the fewest bytes an element takes
+	plain    bool // elements hold no pointers
+	keyType  reflect.Type
+	key      *program
+	pair     pairKind
+}
+
+type opcode uint8
+
+const (
+	opBool opcode = iota
+	opInt8
+	opInt16
+	opInt32
+	opInt64
+	opUint8
+	opUint16
+	opUint32
+	opUint64
+	opFloat32
+	opFloat64
+	opString
+	opTime
+	opBytes
+	opFixed
+	opSlice
+	opArray
+	opPointer
+	opMap
+	opCallPair
+)
+
+// nestingMax is how deep values may lie in each other. Bytes that ask for more are damaged; a value that does is a cycle,
+// or a list that should be a slice. Without the limit either would end the process: Go cannot recover from a stack that
+// has grown too large.
+const nestingMax = 10_000
+
+// emptyMax is how many elements without bytes, such as struct{}, a collection may have: any number costs no bytes.
+const emptyMax = math.MaxInt32
+
+type compiler struct{ made map[*shape]*program }
+
+// compile makes the program of s and all that it refers to.
+func compile(s *shape) *program {
+	return (&compiler{made: make(map[*shape]*program)}).program(s)
+}
+
+func (c *compiler) program(s *shape) *program {
+	if p := c.made[s]; p != nil {
+		return p
+	}
+	p := &program{}
+	c.made[s] = p
+	c.add(p, s, 0, "")
+	return p
+}
+
+// add adds the operations of s, which lies offset bytes from the start of p's value.
+func (c *compiler) add(p *program, s *shape, offset uintptr, path string) {
+	if s.form == formRecord {
+		for _, f := range s.fields {
+			c.add(p, f.shape, offset+f.offset, joinPath(path, f.name))
+		}
+		return
+	}
+	o := op{code: codeOf(s), offset: offset}
+	switch s.form {
+	case formFixed:
+		o.more = &operand{length: s.length}
+	case formOpaque:
+		o.more = &operand{typ: s.typ, pair: s.pair}
+		p.opaque = true
+	case formSlice, formArray, formPointer:
+		o.more = c.elements(s)
+	case formMap:
+		o.more = c.elements(s)
+		o.more.keyType, o.more.key = s.key.typ, c.program(s.key)
+		o.more.least += s.key.least()
+	}
+	p.opaque = p.opaque || s.form == formArray && o.more.elem.opaque
+	p.ops = append(p.ops, o)
+	p.paths = append(p.paths, path)
+}
+
+func (c *compiler) elements(s *shape) *operand {
+	t := s.elem.typ
+	return &operand{
+		typ: s.typ, elemType: t, elem: c.program(s.elem), elemSize: t.Size(),
+		length: s.length, least: s.elem.least(), plain: !hasPointers(t),
+	}
+}
+
+// codeOf is the operation for what is no record.
+func codeOf(s *shape) opcode {
+	switch s.form {
+	case formInt:
+		return map[uintptr]opcode{1: opInt8, 2: opInt16, 4: opInt32, 8: opInt64}[s.typ.Size()]
+	case formUint:
+		return map[uintptr]opcode{1: opUint8, 2: opUint16, 4: opUint32}[s.typ.Size()]
+	case formFloat:
+		return map[uintptr]opcode{4: opFloat32, 8: opFloat64}[s.typ.Size()]
+	}
+	return map[form]opcode{
+		formBool: opBool, formUint64: opUint64, formString: opString, formTime: opTime, formBytes: opBytes, formFixed: opFixed,
+		formSlice: opSlice, formArray: opArray, formPointer: opPointer, formMap: opMap, formOpaque: opCallPair,
+	}[s.form]
+}
+
+// hasPointers tells whether the collector must look into a t.
+func hasPointers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return false
+	case reflect.Array:
+		return t.Len() > 0 && hasPointers(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasPointers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}

@@ -1,6 +1,11 @@
 package snapshot
 
-import "github.com/weirstream/weir/internal/base"
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/weirstream/weir/internal/base"
+)
 
 // Version is the version of the metadata format that Encode writes.
 const Version = 1
@@ -68,13 +73,13 @@ type Operator struct {
 	// EndOfInput says that the operator does something of its own when its input ends. Where only some of its subtasks had
 	// ended, it cannot be restored at another parallelism.
 	EndOfInput bool
-	// Finished says that all subtasks had finished before the checkpoint began: there is no state.
+	// Finished says that all subtasks had finished before the checkpoint began: there is no state, and no Subtasks.
 	Finished bool
-	// Schemas are the declared states, in the order of their names.
+	// Schemas are the declared states.
 	Schemas []StateSchema
 	// Coordinator is the operator coordinator's (the enumerator's) state; nil: it has none.
 	Coordinator *Handle
-	// Subtasks are in the order of their indexes; a missing one had nothing to say.
+	// Subtasks are all of them, in the order of their indexes: one that had nothing to save says so.
 	Subtasks []Subtask
 }
 
@@ -90,6 +95,18 @@ func (o *Operator) HasState() bool {
 	}
 	return false
 }
+
+func (o *Operator) String() string {
+	if o.Name == "" || o.Name == o.UID {
+		return "operator " + quote(o.UID)
+	}
+	return fmt.Sprintf("operator %q (%s)", o.UID, o.Name)
+}
+
+// part names one subtask of o.
+func (o *Operator) part(subtask int) string { return fmt.Sprintf("%v, subtask %d", o, subtask) }
+
+func quote(s string) string { return strconv.Quote(s) }
 
 // StateSchema is one declared state of an operator, as the job that wrote it declared it.
 type StateSchema struct {
@@ -151,20 +168,9 @@ func (m Mode) String() string {
 type ListHandle struct {
 	Name string
 	Mode Mode
-	// Offsets are where the elements begin, ascending; an element says itself where it ends.
+	// Offsets are where the elements begin, ascending; an element says itself where it ends, and may be empty.
 	Offsets []int64
 	Handle
-}
-
-// Handle says where bytes are: in Inline, or in File. The zero Handle is no bytes at all.
-type Handle struct {
-	Inline []byte
-	// File is relative to the directory of the metadata, so that the directory may be moved; a file shared by checkpoints
-	// is named absolutely.
-	File string
-	Size int64
-	// CRC is the CRC-32C (Castagnoli) of the bytes, computed while they were written.
-	CRC uint32
 }
 
 // TaskState is what one task acknowledges: a part for each operator of its chain.

@@ -1,0 +1,79 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirstream/weir/internal/base"
+)
+
+// Program is what a job has that may take state back.
+type Program struct {
+	// Operators are the UIDs of all operators.
+	Operators []string
+	// Hooks are the ids of the master hooks.
+	Hooks []string
+}
+
+// Match is who takes which state back. What is in neither map starts empty.
+type Match struct {
+	Operators map[string]*Operator
+	Hooks     map[string]*Hook
+	// Dropped names the state that nobody takes, for the log.
+	Dropped []string
+}
+
+// UnmatchedError says that a checkpoint has state that the program has no place for.
+type UnmatchedError struct {
+	ID base.CheckpointID
+	// Unmatched names each such operator and hook with what it has; Program are the program's UIDs.
+	Unmatched, Program []string
+}
+
+func (e *UnmatchedError) Error() string {
+	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no operator for: %s. The program's UIDs are: %s. "+
+		"Give an operator that was renamed its old UID back; to drop the state, allow it with --allowNonRestoredState "+
+		"(execution.state-recovery.ignore-unclaimed-state: true)", e.ID, strings.Join(e.Unmatched, "; "), strings.Join(e.Program, ", "))
+}
+
+// Match finds the program's operators and hooks in the checkpoint, by UID and by id. State that nobody takes is an
+// *UnmatchedError, or is dropped when that is allowed; operators without state may go.
+func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
+	match := &Match{Operators: map[string]*Operator{}, Hooks: map[string]*Hook{}}
+	var unmatched []string
+	for i := range m.Operators {
+		o := &m.Operators[i]
+		switch {
+		case slices.Contains(p.Operators, o.UID):
+			match.Operators[o.UID] = o
+		case o.HasState():
+			unmatched = append(unmatched, o.inventory())
+		}
+	}
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if slices.Contains(p.Hooks, h.ID) {
+			match.Hooks[h.ID] = h
+		} else {
+			unmatched = append(unmatched, fmt.Sprintf("master hook %q", h.ID))
+		}
+	}
+	if len(unmatched) > 0 && !allowNonRestored {
+		return nil, &UnmatchedError{ID: m.ID, Unmatched: unmatched, Program: slices.Sorted(slices.Values(p.Operators))}
+	}
+	match.Dropped = unmatched
+	return match, nil
+}
+
+// inventory names the operator and its states.
+func (o *Operator) inventory() string {
+	states := make([]string, 0, len(o.Schemas)+1)
+	for _, s := range o.Schemas {
+		states = append(states, fmt.Sprintf("%s %q", s.Kind, s.Name))
+	}
+	if o.Coordinator != nil {
+		states = append(states, "coordinator")
+	}
+	return fmt.Sprintf("%v with %s", o, strings.Join(states, ", "))
+}

@@ -1,0 +1,153 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/weirstream/weir/internal/base"
+)
+
+// Validate reports everything that is wrong with m; such metadata is neither written nor read.
+func (m *Metadata) Validate() error {
+	v := &validator{}
+	v.job(m)
+	uids := map[string]bool{}
+	for i := range m.Operators {
+		o := &m.Operators[i]
+		if o.UID == "" || uids[o.UID] {
+			v.fault("the UID %q of operator %d is empty or not the only one", o.UID, i)
+		}
+		uids[o.UID] = true
+		v.operator(o)
+	}
+	hooks := map[string]bool{}
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if h.ID == "" || hooks[h.ID] {
+			v.fault("the id %q of hook %d is empty or not the only one", h.ID, i)
+		}
+		hooks[h.ID] = true
+	}
+	_ = m.Handles(func(owner Owner, h *Handle) error { v.handle(owner, h); return nil })
+	return errors.Join(v.faults...)
+}
+
+// faultsMax bounds how many faults are told: the first ones say enough.
+const faultsMax = 20
+
+type validator struct{ faults []error }
+
+func (v *validator) fault(format string, args ...any) {
+	if len(v.faults) < faultsMax {
+		v.faults = append(v.faults, fmt.Errorf("snapshot: "+format, args...))
+	}
+}
+
+func (v *validator) job(m *Metadata) {
+	if m.ID < 1 {
+		v.fault("the checkpoint id %d is not positive", m.ID)
+	}
+	if !validJob(m.Job) {
+		v.fault("the job id %q is not 32 hexadecimal digits", string(m.Job))
+	}
+	if !slices.Contains([]Kind{Checkpoint, FullCheckpoint, Savepoint, Suspend, Drain}, m.Kind) {
+		v.fault("there is no kind %q of checkpoint", string(m.Kind))
+	}
+	if m.Format != Native && m.Format != Canonical {
+		v.fault("there is no format %q", string(m.Format))
+	}
+	if m.Run < 0 {
+		v.fault("the run %d is negative", m.Run)
+	}
+}
+
+func validJob(id base.JobID) bool {
+	digit := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' }
+	return len(id) == 32 && strings.IndexFunc(string(id), func(r rune) bool { return !digit(r) }) < 0
+}
+
+func (v *validator) operator(o *Operator) {
+	if o.Parallelism < 1 || o.Parallelism > base.KeyGroups {
+		v.fault("%v: a parallelism of %d is not between 1 and %d", o, o.Parallelism, base.KeyGroups)
+		return
+	}
+	if o.Finished {
+		if len(o.Subtasks) > 0 || o.Coordinator != nil {
+			v.fault("%v had finished, but left state", o)
+		}
+		return
+	}
+	if len(o.Subtasks) != o.Parallelism {
+		v.fault("%v has %d of %d subtasks", o, len(o.Subtasks), o.Parallelism)
+		return
+	}
+	modes := map[string]Mode{}
+	for i := range o.Subtasks {
+		v.subtask(o, i, modes)
+	}
+}
+
+func (v *validator) subtask(o *Operator, i int, modes map[string]Mode) {
+	s := &o.Subtasks[i]
+	if s.Index != i {
+		v.fault("%v has subtask %d in place %d", o, s.Index, i)
+		return
+	}
+	if s.Finished && (!s.Ended || len(s.Keyed)+len(s.Lists) > 0) {
+		v.fault("%s had finished, but left state or did not end", o.part(i))
+	}
+	own := base.RangeOf(i, o.Parallelism)
+	for _, h := range s.Keyed {
+		if both, ok := h.Range.Intersect(own); !ok || both != h.Range {
+			v.fault("%s: keyed state of the key groups %d-%d is not within its own, %d-%d",
+				o.part(i), h.Range.First, h.Range.Last, own.First, own.Last)
+		}
+	}
+	for j := range s.Lists {
+		v.list(o, s, j, modes)
+	}
+}
+
+func (v *validator) list(o *Operator, s *Subtask, j int, modes map[string]Mode) {
+	l := &s.Lists[j]
+	if l.Mode > Broadcast {
+		v.fault("%s, list %q: there is no mode %d", o.part(s.Index), l.Name, l.Mode)
+	}
+	if mode, seen := modes[l.Name]; seen && mode != l.Mode {
+		v.fault("%s, list %q is %v, but was %v in another subtask", o.part(s.Index), l.Name, l.Mode, mode)
+	}
+	modes[l.Name] = l.Mode
+	if slices.ContainsFunc(s.Lists[:j], func(other ListHandle) bool { return other.Name == l.Name }) {
+		v.fault("%s has two lists %q", o.part(s.Index), l.Name)
+	}
+	last := int64(0)
+	for _, at := range l.Offsets {
+		if at < last || at > l.Size {
+			v.fault("%s, list %q: the offset %d after %d is not ascending within %d bytes", o.part(s.Index), l.Name, at, last, l.Size)
+			return
+		}
+		last = at
+	}
+}
+
+func (v *validator) handle(owner Owner, h *Handle) {
+	switch {
+	case h.File == "" && (h.Size != int64(len(h.Inline)) || h.CRC != Checksum(0, h.Inline)):
+		v.fault("%v: size or checksum of the %d inline bytes is wrong", owner, len(h.Inline))
+	case h.File != "" && len(h.Inline) > 0:
+		v.fault("%v lies both in the file %s and inline", owner, quote(h.File))
+	case h.Size < 0:
+		v.fault("%v: a size of %d bytes cannot be", owner, h.Size)
+	case h.File != "" && !validFile(h.File):
+		v.fault("%v: the file name %q is not clean, or leads out of the checkpoint", owner, h.File)
+	}
+}
+
+// validFile keeps names from leaving the checkpoint's directory: a savepoint may come from anyone.
+func validFile(name string) bool {
+	return path.Clean(name) == name && name != "." && name != ".." && !strings.HasPrefix(name, "../") &&
+		strings.IndexByte(name, 0) < 0
+}

@@ -39,6 +39,9 @@ func (p *Partition) Len() int { return len(p.channels) }
 // Room is true while no channel is full: the sender may take more input.
 func (p *Partition) Room() bool { return p.full.Load() == 0 }
 
+// Full is true where channel i has no room.
+func (p *Partition) Full(i int) bool { return int(p.channels[i].waiting.Load()) >= p.limits.Batches }
+
 // Send gives a sealed batch to channel i. Beyond the overdraft it waits until the receiver has taken something, or ctx is
 // done: then the batch is released and ctx's error returned.
 func (p *Partition) Send(ctx context.Context, i int, b Payload) error {

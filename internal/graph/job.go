@@ -67,7 +67,7 @@ func (l *Link) Receivers(sender int) []int {
 	case l.Kind == Forward:
 		return []int{sender}
 	case l.Kind == Rescale && from >= to:
-		return []int{sender * to / from}
+		return []int{((sender+1)*to - 1) / from}
 	case l.Kind == Rescale:
 		return between((sender*to+from-1)/from, ((sender+1)*to-1)/from)
 	}

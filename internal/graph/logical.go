@@ -71,6 +71,15 @@ type Node struct {
 // Stateful is true where the node declares state.
 func (n *Node) Stateful() bool { return len(n.Schemas) > 0 }
 
+// StateID is what the node is found by in a checkpoint: its uid, or a name made of its place in the program, which is good
+// enough for an operator without state of its own.
+func (n *Node) StateID() string {
+	if n.UID != "" {
+		return n.UID
+	}
+	return fmt.Sprintf("node-%d", n.ID)
+}
+
 // Label names the node in messages: its name, and its uid when it has one.
 func (n *Node) Label() string {
 	if n.UID == "" || n.UID == n.Name {

@@ -33,6 +33,8 @@ type Sending struct {
 type Writer interface {
 	// Flush sends the batches that are not full.
 	Flush() error
+	// FlushRoom sends those for which there is room: a receiver whose channel is full does not wait for one more.
+	FlushRoom() error
 	// Held is true where Flush has something to send.
 	Held() bool
 	// Partition is where the writer sends.

@@ -39,6 +39,8 @@ type Emitter[T any] struct {
 type hop[T any] struct {
 	batch Batch[T]
 	outs  []In[T]
+	stamp func(*Batch[T]) error
+	sent  int
 	err   error
 }
 
@@ -54,6 +56,12 @@ func (e *Emitter[T]) Init() {
 
 // To adds a receiver.
 func (e *Emitter[T]) To(in In[T]) { e.hop.outs = append(e.hop.outs, in) }
+
+// Stamp has f look at each batch before it is pushed; f may change the timestamps.
+func (e *Emitter[T]) Stamp(f func(*Batch[T]) error) { e.hop.stamp = f }
+
+// Sent is the number of records pushed so far.
+func (e *Emitter[T]) Sent() int { return e.hop.sent }
 
 // At sets the timestamp of the records that follow.
 func (e *Emitter[T]) At(t base.EventTime) { e.time = t }
@@ -84,6 +92,10 @@ func (e *Emitter[T]) EmitAt(v T, t base.EventTime) {
 func (e *Emitter[T]) push() {
 	h := &e.hop
 	h.batch.Values, h.batch.Times = e.values[:e.n], e.times[:e.n]
+	h.sent += e.n
+	if h.stamp != nil && h.err == nil {
+		h.err = h.stamp(&h.batch)
+	}
 	for _, in := range h.outs {
 		if h.err != nil {
 			break

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/snapshot"
@@ -13,6 +14,8 @@ import (
 // Its life: Input and Output while the chain is wired; Setup; Restore, where there is something; Open, the last of the
 // chain first; then records, control, snapshots and notifications in any order; Close, always.
 type Operator interface {
+	// Control reaches the head of a chain here; operators behind get it through their inputs.
+	Control
 	// Input is the In[T] numbered i.
 	Input(i int) any
 	// Output is the *Emitter[T] of the main output (tag "") or of a side output; nil: there is none of that name.
@@ -36,12 +39,10 @@ type Operator interface {
 // Source is the head of a chain that reads from outside.
 type Source interface {
 	Operator
-	// Poll emits at most most records. It never blocks.
-	Poll(most int) (Status, error)
+	// Poll emits at most most records, and says how many. It never blocks.
+	Poll(most int) (int, Status, error)
 	// Event takes what the source's operator coordinator has sent.
 	Event(payload any) error
-	// Stop ends the source before its own end: what was emitted is all there is.
-	Stop() error
 }
 
 // Status says what a source has.
@@ -99,12 +100,17 @@ type Runtime struct {
 	Parallelism int
 	Exec        base.Exec
 	Restored    bool
-	Timed       bool // checkpoints are taken
+	// Checkpointed says that the job takes checkpoints: effects that wait for one will not wait in vain.
+	Checkpointed bool
+	// WatermarksEvery is the interval at which watermarks are made.
+	WatermarksEvery time.Duration
 
 	// Now is the clock of processing time, in nanoseconds since the Unix epoch.
 	Now func() int64
 	// Mail runs do on the subtask's goroutine, between slices. Any goroutine may call it.
 	Mail func(do func() error)
+	// Wake says that a source's Poll has something again. Any goroutine may call it.
+	Wake func()
 	// Ask sends a source reader's message to its operator coordinator.
 	Ask func(payload any)
 	// Doing is where the task notes whose user code runs, for the message of a panic.

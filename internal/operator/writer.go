@@ -198,22 +198,40 @@ func (w *writer[T]) Held() bool { return w.held > 0 }
 
 // Flush implements Writer.
 func (w *writer[T]) Flush() error {
-	if w.held == 0 {
-		return nil
-	}
 	for i := range w.open {
-		c := &w.open[i]
-		if c.batch == nil {
-			continue
-		}
-		if len(c.batch.Values) < c.want/4 {
-			c.want = max(min(batchLeast, w.most), c.want/2)
-		}
-		if err := w.seal(i); err != nil {
+		if err := w.flush(i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// FlushRoom implements Writer.
+func (w *writer[T]) FlushRoom() error {
+	for i := range w.open {
+		if w.held == 0 {
+			return nil
+		}
+		if w.kind == graph.Broadcast && !w.partition.Room() || w.partition.Full(i) {
+			continue
+		}
+		if err := w.flush(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush sends the batch of channel i, if one was begun.
+func (w *writer[T]) flush(i int) error {
+	c := &w.open[i]
+	if c.batch == nil {
+		return nil
+	}
+	if len(c.batch.Values) < c.want/4 {
+		c.want = max(min(batchLeast, w.most), c.want/2)
+	}
+	return w.seal(i)
 }
 
 // Partition implements Writer.

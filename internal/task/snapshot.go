@@ -1,0 +1,187 @@
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/exchange"
+	"github.com/weirstream/weir/internal/operator"
+	"github.com/weirstream/weir/internal/snapshot"
+)
+
+// handle gives an event to the barrier handler and performs its actions in order. What performing them raises is handled
+// afterwards, in the order in which it was raised.
+func (t *Task) handle(e checkpoint.HandlerEvent) error {
+	t.events = append(t.events, e)
+	if t.stepping {
+		return nil
+	}
+	t.stepping = true
+	defer func() { t.stepping = false }()
+	for len(t.events) > 0 {
+		e := t.events[0]
+		t.events = t.events[1:]
+		for _, a := range t.handler.Step(t.now, e) {
+			if err := t.perform(a); err != nil {
+				return err
+			}
+		}
+	}
+	t.events = nil
+	return nil
+}
+
+// perform does one action of the barrier handler.
+func (t *Task) perform(a checkpoint.HandlerAction) error {
+	x := t.spec.Exec
+	switch a := a.(type) {
+	case checkpoint.Block:
+		t.spec.Gate.Block(a.Channel)
+	case checkpoint.Unblock:
+		t.spec.Gate.Unblock(a.Channel)
+	case checkpoint.Snapshot:
+		return t.snapshot(a)
+	case checkpoint.DropSnapshot:
+		t.writing[a.ID].stop()
+	case checkpoint.ForwardCancel:
+		return t.broadcast(exchange.Element{Kind: exchange.CancelMarker, ID: a.ID})
+	case checkpoint.Ack:
+		t.spec.Up.Report(checkpoint.TaskAcked{Exec: x, ID: a.ID, State: a.State, Ended: a.Ended})
+	case checkpoint.Decline:
+		t.spec.Up.Report(checkpoint.TaskDeclined{Exec: x, ID: a.ID, Reason: a.Reason, Err: a.Err})
+	case checkpoint.Complete:
+		return t.each(func(op operator.Operator) error { return op.Complete(a.ID) })
+	case checkpoint.Abort:
+		return t.each(func(op operator.Operator) error { return op.Abort(a.ID) })
+	case checkpoint.EndSource:
+		return t.endSource(a.Drain)
+	case checkpoint.Finish:
+		t.finished = true
+		return t.broadcast(exchange.Element{Kind: exchange.EndOfPartition})
+	case checkpoint.FailTask:
+		return a.Err
+	case checkpoint.Seal, checkpoint.Prioritize, checkpoint.StopRecording, checkpoint.ConvertOutput:
+		return fmt.Errorf("task: %T: no unaligned barrier can have been sent", a)
+	default:
+		panic(fmt.Sprintf("task: unknown action %T", a))
+	}
+	return nil
+}
+
+func (t *Task) each(call func(operator.Operator) error) error {
+	for i, op := range t.chain.operators {
+		if err := t.as(i, func() error { return call(op) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broadcast sends a control element to all outputs, behind everything that was emitted.
+func (t *Task) broadcast(e exchange.Element) error {
+	for _, w := range t.chain.writers {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		w.Partition().Broadcast(e)
+	}
+	return nil
+}
+
+// endSource stops reading: what was emitted is all there is.
+func (t *Task) endSource(drain bool) error {
+	if t.loop.over {
+		return nil
+	}
+	t.loop.over = true
+	t.doing = t.chain.nodes[0].Name
+	if drain {
+		if err := t.chain.head.Watermark(base.EndOfTime); err != nil {
+			return err
+		}
+	}
+	return t.chain.head.EndOfData(drain)
+}
+
+// upload is the asynchronous part of one snapshot.
+type upload struct {
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// snapshot sends the barrier on and takes the synchronous part in one step, then starts the upload. An error here is one of
+// an operator's own code and fails the task; an error of the upload only declines the checkpoint.
+func (t *Task) snapshot(a checkpoint.Snapshot) error {
+	b := a.Barrier
+	if err := t.broadcast(exchange.Element{Kind: exchange.Barrier, Barrier: &b}); err != nil {
+		return err
+	}
+	parts := make([]operator.Part, len(t.chain.operators))
+	for i, op := range t.chain.operators {
+		err := t.as(i, func() (err error) { parts[i], err = op.Snapshot(b.ID); return err })
+		if err != nil {
+			return fmt.Errorf("taking the snapshot for checkpoint %d: %w", b.ID, err)
+		}
+	}
+	t.startUpload(b, parts, a.Ended)
+	return nil
+}
+
+// startUpload starts the goroutine that writes parts; it ends by posting one mail.
+func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, ended bool) {
+	u := &upload{}
+	u.ctx, u.stop = context.WithCancel(t.ctx)
+	t.writing[b.ID] = u
+	t.uploads.Add(1)
+	go t.runUpload(u, b, parts, ended)
+}
+
+func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part, ended bool) {
+	defer t.uploads.Done()
+	var state *snapshot.TaskState
+	err := t.guardUpload(func() (err error) {
+		state, err = t.write(u.ctx, b, parts, ended)
+		return err
+	})
+	t.box.post(func() error {
+		u.stop()
+		delete(t.writing, b.ID)
+		for _, p := range parts {
+			if p.Release != nil {
+				p.Release()
+			}
+		}
+		return t.handle(checkpoint.SnapshotWritten{ID: b.ID, State: state, Err: err})
+	})
+}
+
+// guardUpload makes an error of a panic while state is encoded: user types may encode themselves.
+func (t *Task) guardUpload(call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic while writing a snapshot: %v", r)
+		}
+	}()
+	return call()
+}
+
+// write writes the parts of all operators, on the upload's goroutine.
+func (t *Task) write(ctx context.Context, b checkpoint.Barrier, parts []operator.Part, ended bool) (*snapshot.TaskState, error) {
+	w := &stoppable{Writer: t.spec.Writer(b.Location), ctx: ctx}
+	state := &snapshot.TaskState{}
+	for i, p := range parts {
+		n := t.chain.nodes[i]
+		op := part(n, p, t.spec.Subtask, ended)
+		if p.Write != nil {
+			w.prefix = fmt.Sprintf("%d-%d", n.ID, t.spec.Subtask)
+			if err := p.Write(w, &op.Subtask); err != nil {
+				return nil, fmt.Errorf("operator %q, subtask %d of %d: writing state for checkpoint %d: %w",
+					n.Name, t.spec.Subtask+1, t.spec.Vertex.Parallelism, b.ID, err)
+			}
+		}
+		state.Operators = append(state.Operators, op)
+	}
+	return state, nil
+}

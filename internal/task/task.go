@@ -1,0 +1,193 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/checkpoint"
+)
+
+// Task is one execution of a subtask. New makes it, Run runs it; the other methods post mails and may be called by any
+// goroutine at any time.
+type Task struct {
+	spec   Spec
+	ctx    context.Context
+	cancel context.CancelFunc
+	box    *mailbox
+	start  time.Time // where the handler's clock begins
+
+	canceled atomic.Bool
+	awake    atomic.Bool  // the source has something again
+	records  atomic.Int64 // taken by the head
+	uploads  sync.WaitGroup
+
+	// Below, only the task's goroutine.
+	chain    chain
+	handler  *checkpoint.BarrierHandler
+	valve    *valve
+	now      checkpoint.Time // read once a turn of the loop
+	wall     int64
+	doing    string // the operator whose code runs
+	loop     loopState
+	events   []checkpoint.HandlerEvent // raised while the handler's actions were being performed
+	stepping bool
+	writing  map[base.CheckpointID]*upload
+	finished bool
+}
+
+// errCanceled ends the loop of a task that was told to end.
+var errCanceled = errors.New("canceled")
+
+// New makes a task. Nothing happens before Run.
+func New(spec Spec) *Task {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Task{spec: spec, ctx: ctx, cancel: cancel, box: &mailbox{bell: spec.Bell}, start: time.Now(), writing: map[base.CheckpointID]*upload{}}
+	t.loop.slice = sliceMost
+	t.tell()
+	return t
+}
+
+// Run runs the task to its end, and reports each change of its state; the last one is terminal.
+func (t *Task) Run() {
+	t.report(Initializing, nil)
+	err := t.guard(t.live)
+	t.cancel()
+	t.box.close()
+	t.close(&err)
+	t.uploads.Wait()
+	switch {
+	case t.canceled.Load():
+		t.report(Canceled, nil)
+	case err != nil:
+		t.report(Failed, err)
+	default:
+		t.report(Finished, nil)
+	}
+}
+
+func (t *Task) report(s State, err error) { t.spec.Up.Changed(t.spec.Exec, s, err) }
+
+// live is the life of a task that is not canceled.
+func (t *Task) live() error {
+	if err := t.build(); err != nil {
+		return err
+	}
+	if err := t.setup(); err != nil {
+		return err
+	}
+	options := t.spec.Options.Handler
+	if r := t.spec.Restore; r != nil {
+		options.Restored, options.Ended = r.ID, endedBefore(r)
+	}
+	t.handler = checkpoint.NewBarrierHandler(options)
+	t.valve = newValve(len(t.chain.readers), t.restoredWatermark())
+	t.report(Running, nil)
+	if options.Ended {
+		if err := t.endAgain(); err != nil {
+			return err
+		}
+	}
+	return t.run()
+}
+
+// restoredWatermark is where every channel starts from.
+func (t *Task) restoredWatermark() base.EventTime {
+	if r := t.spec.Restore; r != nil && r.Operators[0] != nil {
+		return max(r.Operators[0].Watermark, r.Operators[0].PendingWatermark)
+	}
+	return base.NoTime
+}
+
+// close closes the operators, the first one first, and keeps the first error.
+func (t *Task) close(err *error) {
+	for i, op := range t.chain.operators {
+		if e := t.guard(func() error { return t.as(i, op.Close) }); *err == nil {
+			*err = e
+		}
+	}
+	if t.spec.Gate != nil {
+		t.spec.Gate.Close()
+	}
+}
+
+// guard is the one place where a panic of user code becomes an error. Errors and panics get the operator's name.
+func (t *Task) guard(call func() error) (err error) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		if usage, ok := r.(interface{ UsageError() string }); ok {
+			err = t.name(errors.New(usage.UsageError()))
+			return
+		}
+		err = t.name(fmt.Errorf("panic: %v\n%s", r, stack(debug.Stack())))
+	}()
+	if err = call(); err != nil && !errors.Is(err, errCanceled) {
+		err = t.name(err)
+	}
+	return err
+}
+
+func (t *Task) name(err error) error {
+	return fmt.Errorf("operator %q, subtask %d of %d: %w", t.doing, t.spec.Subtask+1, t.spec.Vertex.Parallelism, err)
+}
+
+// stack is a stack trace without its frames above the panic.
+func stack(trace []byte) string {
+	s := string(trace)
+	if i := strings.LastIndex(s, "\npanic("); i >= 0 {
+		if lines := strings.SplitN(s[i+1:], "\n", 3); len(lines) == 3 {
+			s = lines[2]
+		}
+	}
+	return strings.TrimSpace(s)
+}
+
+// Records is the number of records that the head of the chain has taken. Any goroutine may call it.
+func (t *Task) Records() int64 { return t.records.Load() }
+
+// Trigger begins a checkpoint here.
+func (t *Task) Trigger(b checkpoint.Barrier) {
+	t.box.post(func() error { return t.handle(checkpoint.Triggered{Barrier: b}) })
+}
+
+// Event gives the source what its operator coordinator has sent.
+func (t *Task) Event(payload any) {
+	t.box.post(func() error { return t.as(0, func() error { return t.event(payload) }) })
+}
+
+func (t *Task) event(payload any) error {
+	if t.chain.source == nil {
+		return fmt.Errorf("an operator coordinator's event %T came to a task without a source", payload)
+	}
+	if t.loop.over {
+		return nil
+	}
+	t.loop.idle = false
+	return t.chain.source.Event(payload)
+}
+
+// Complete says that a checkpoint is stored.
+func (t *Task) Complete(id base.CheckpointID) {
+	t.box.post(func() error { return t.handle(checkpoint.CompleteNotified{ID: id}) })
+}
+
+// Abort says that a checkpoint will not complete, and which one was the latest that did.
+func (t *Task) Abort(id, latest base.CheckpointID) {
+	t.box.post(func() error { return t.handle(checkpoint.AbortNotified{ID: id, LatestComplete: latest}) })
+}
+
+// Cancel ends the task as soon as the user code that is running returns.
+func (t *Task) Cancel() {
+	t.canceled.Store(true)
+	t.cancel()
+	t.spec.Bell.Ring()
+}

@@ -1,0 +1,101 @@
+package job
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/checkpoint"
+)
+
+// NoRestartError says why a job FAILED where a restart might have helped.
+type NoRestartError struct {
+	Failure  Failure
+	Restarts int
+	Err      error // what the strategy says
+}
+
+func (e *NoRestartError) Error() string {
+	return fmt.Sprintf("%v (after %d restarts; %v)", e.Failure, e.Restarts, e.Err)
+}
+
+func (e *NoRestartError) Unwrap() error { return e.Failure }
+
+// fail ends the job FAILED.
+func (m *Machine) fail(err error) {
+	m.decide(ending{status: Failed, how: checkpoint.JobFailed, err: err})
+}
+
+// decide ends the job, once all tasks are gone. The first decision counts.
+func (m *Machine) decide(e ending) {
+	if m.end != nil {
+		return
+	}
+	m.end, m.restart = &e, nil
+	switch e.status {
+	case Failed:
+		m.become(Failing, e.err)
+	case Canceled:
+		m.become(Cancelling, nil)
+	}
+	m.cancel(m.allTasks())
+}
+
+func (m *Machine) allTasks() iter.Seq[base.Task] {
+	return func(yield func(base.Task) bool) {
+		for t := range m.tasks {
+			if !yield(base.Task(t)) {
+				return
+			}
+		}
+	}
+}
+
+// advanceEnd closes the coordinator once all tasks are gone, and ends the job once it is closed.
+func (m *Machine) advanceEnd() bool {
+	switch e := m.end; {
+	case m.active > 0 || e.told:
+		return false
+	case !e.closed:
+		e.closed = true
+		m.tell(checkpoint.Closed{End: e.how})
+		return true
+	case !m.checkpoints.Status().Closed:
+		return false
+	default:
+		e.told = true
+		m.finish(e)
+		return true
+	}
+}
+
+// finish answers who waited for the end, and ends.
+func (m *Machine) finish(e *ending) {
+	for _, r := range m.replies {
+		if m.stopped != nil && r.ID == m.stopped.ID && e.status != Finished {
+			r.Err = &StoppedError{Job: m.config.Name, Location: r.Location, Err: fmt.Errorf("the job is %v", e.status)}
+		}
+		m.do(r)
+	}
+	m.become(e.status, e.err)
+	end := End{Status: e.status, Err: e.err}
+	if m.stopped != nil {
+		end.Savepoint = m.stopped.Location
+	}
+	m.do(end)
+}
+
+// become changes the status.
+func (m *Machine) become(s Status, why error) {
+	if m.status == s {
+		return
+	}
+	switch {
+	case s == Running:
+		m.tell(checkpoint.JobRunning{})
+	case m.status == Running && !s.Terminal():
+		m.tell(checkpoint.JobNotRunning{})
+	}
+	m.status = s
+	m.do(ReportStatus{Status: s, Err: why})
+}

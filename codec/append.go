@@ -13,55 +13,71 @@ import (
 // append writes the value at v behind dst. heap is v again when the value is known to lie on the heap, as it must for
 // opaque types, whose methods are the user's and may keep the pointer; that way v itself never escapes.
 func (p *program) append(dst []byte, v, heap unsafe.Pointer, depth int) ([]byte, error) {
-	var err error
-	for i := range p.ops {
-		o := &p.ops[i]
+	ops := p.ops
+	for i := range ops {
+		o := &ops[i]
 		at := unsafe.Add(v, o.offset)
+		var n int64
 		switch o.code {
+		case opInt64:
+			n = *(*int64)(at)
+		case opInt32:
+			n = int64(*(*int32)(at))
+		case opInt16:
+			n = int64(*(*int16)(at))
+		case opInt8:
+			n = int64(*(*int8)(at))
+		case opUint32:
+			n = int64(*(*uint32)(at))
+		case opUint16:
+			n = int64(*(*uint16)(at))
+		case opUint8:
+			n = int64(*(*uint8)(at))
 		case opBool:
 			dst = append(dst, *(*byte)(at))
-		case opInt8:
-			dst = appendLong(dst, int64(*(*int8)(at)))
-		case opInt16:
-			dst = appendLong(dst, int64(*(*int16)(at)))
-		case opInt32:
-			dst = appendLong(dst, int64(*(*int32)(at)))
-		case opInt64:
-			dst = appendLong(dst, *(*int64)(at))
-		case opUint8:
-			dst = appendLong(dst, int64(*(*uint8)(at)))
-		case opUint16:
-			dst = appendLong(dst, int64(*(*uint16)(at)))
-		case opUint32:
-			dst = appendLong(dst, int64(*(*uint32)(at)))
+			continue
 		case opUint64:
 			dst = binary.BigEndian.AppendUint64(dst, *(*uint64)(at))
-		case opFloat32:
-			dst = binary.LittleEndian.AppendUint32(dst, *(*uint32)(at))
+			continue
 		case opFloat64:
 			dst = binary.LittleEndian.AppendUint64(dst, *(*uint64)(at))
+			continue
+		case opFloat32:
+			dst = binary.LittleEndian.AppendUint32(dst, *(*uint32)(at))
+			continue
 		case opString:
 			s := *(*string)(at)
 			dst = append(appendLong(dst, int64(len(s))), s...)
-		case opBytes:
-			s := *(*[]byte)(at)
-			dst = append(appendLong(dst, int64(len(s))), s...)
-		case opFixed:
-			dst = append(dst, unsafe.Slice((*byte)(at), o.more.length)...)
-		case opTime:
-			dst, err = appendTime(dst, *(*time.Time)(at))
+			continue
 		default:
-			dst, err = o.appendParts(dst, at, part(heap, o.offset), depth)
+			var err error
+			if dst, err = o.appendParts(dst, at, part(heap, o.offset), depth); err != nil {
+				return dst, p.within(i, err)
+			}
+			continue
 		}
-		if err != nil {
-			return dst, p.within(i, err)
+		if u := zigzag(n); u < 0x80 {
+			dst = append(dst, byte(u))
+		} else {
+			dst = appendLonger(dst, u)
 		}
 	}
 	return dst, nil
 }
 
-// appendParts is append for the operations with parts.
+// appendParts is append for the operations that are rarer, or have parts.
 func (o *op) appendParts(dst []byte, at, heap unsafe.Pointer, depth int) ([]byte, error) {
+	switch o.code {
+	case opBytes:
+		s := *(*[]byte)(at)
+		return append(appendLong(dst, int64(len(s))), s...), nil
+	case opFixed:
+		return append(dst, unsafe.Slice((*byte)(at), o.more.length)...), nil
+	case opTime:
+		return appendTime(dst, *(*time.Time)(at))
+	case opOpaque:
+		return o.more.appendOpaque(dst, heap)
+	}
 	if depth >= nestingMax {
 		return dst, errNesting
 	}
@@ -77,10 +93,8 @@ func (o *op) appendParts(dst []byte, at, heap unsafe.Pointer, depth int) ([]byte
 			return append(dst, 0), nil
 		}
 		return o.more.elem.append(append(dst, 2), target, target, depth+1)
-	case opMap:
-		return o.more.appendMap(dst, *(*unsafe.Pointer)(at), depth+1)
 	}
-	return o.more.appendOpaque(dst, heap)
+	return o.more.appendMap(dst, *(*unsafe.Pointer)(at), depth+1)
 }
 
 // appendElements writes one block with all elements, and the block of none that ends it.
@@ -165,23 +179,6 @@ func (m *operand) appendOpaque(dst []byte, heap unsafe.Pointer) ([]byte, error) 
 		return dst, fmt.Errorf("%v does not marshal: %w", m.typ, err)
 	}
 	return append(appendLong(dst, int64(len(data))), data...), nil
-}
-
-// appendLong writes an Avro int or long: zigzag, seven bits a byte, the lowest first.
-func appendLong(dst []byte, v int64) []byte {
-	u := uint64(v)<<1 ^ uint64(v>>63)
-	if u < 0x80 {
-		return append(dst, byte(u))
-	}
-	return appendLongerLong(dst, u)
-}
-
-func appendLongerLong(dst []byte, u uint64) []byte {
-	for u >= 0x80 {
-		dst = append(dst, byte(u)|0x80)
-		u >>= 7
-	}
-	return append(dst, byte(u))
 }
 
 const (

@@ -13,77 +13,29 @@ import (
 // Nothing is made larger than the bytes that are there can fill: a length is compared with what is left before there is
 // room made for it, and a long collection grows as its elements arrive.
 func (p *program) decode(src []byte, at int, v, heap unsafe.Pointer, depth int) (int, error) {
-	var err error
-	for i := range p.ops {
-		o := &p.ops[i]
+	ops := p.ops
+	for i := range ops {
+		o := &ops[i]
 		to := unsafe.Add(v, o.offset)
-		var n int64
-		switch o.code {
-		case opBool:
-			at, err = decodeBool(src, at, (*byte)(to))
-		case opInt8:
-			n, at, err = long(src, at)
-			*(*int8)(to) = int8(n)
-			if n != int64(int8(n)) && err == nil {
-				err = outOfRange(n, "int8")
-			}
-		case opInt16:
-			n, at, err = long(src, at)
-			*(*int16)(to) = int16(n)
-			if n != int64(int16(n)) && err == nil {
-				err = outOfRange(n, "int16")
-			}
-		case opInt32:
-			n, at, err = long(src, at)
-			*(*int32)(to) = int32(n)
-			if n != int64(int32(n)) && err == nil {
-				err = outOfRange(n, "int32")
-			}
-		case opInt64:
-			*(*int64)(to), at, err = long(src, at)
-		case opUint8:
-			n, at, err = long(src, at)
-			*(*uint8)(to) = uint8(n)
-			if n != int64(uint8(n)) && err == nil {
-				err = outOfRange(n, "uint8")
-			}
-		case opUint16:
-			n, at, err = long(src, at)
-			*(*uint16)(to) = uint16(n)
-			if n != int64(uint16(n)) && err == nil {
-				err = outOfRange(n, "uint16")
-			}
-		case opUint32:
-			n, at, err = long(src, at)
-			*(*uint32)(to) = uint32(n)
-			if n != int64(uint32(n)) && err == nil {
-				err = outOfRange(n, "uint32")
-			}
-		case opUint64:
-			if len(src)-at < 8 {
-				err = errShort
+		var err error
+		switch {
+		case o.code <= opUint8:
+			var n int64
+			if at < len(src) && src[at] < 0x80 {
+				n = unzigzag(uint64(src[at]))
+				at++
+			} else if n, at, err = longer(src, at); err != nil {
 				break
 			}
-			*(*uint64)(to) = binary.BigEndian.Uint64(src[at:])
-			at += 8
-		case opFloat32:
-			if len(src)-at < 4 {
-				err = errShort
-				break
+			if !store(o.code, to, n) {
+				err = fmt.Errorf("%d does not fit", n)
 			}
-			*(*uint32)(to) = binary.LittleEndian.Uint32(src[at:])
-			at += 4
-		case opFloat64:
-			if len(src)-at < 8 {
-				err = errShort
-				break
-			}
-			*(*uint64)(to) = binary.LittleEndian.Uint64(src[at:])
-			at += 8
-		case opString:
+		case o.code == opString:
 			var text []byte
 			text, at, err = span(src, at)
 			*(*string)(to) = string(text)
+		case o.code <= opFloat32:
+			at, err = decodeScalar(o.code, src, at, to)
 		default:
 			at, err = o.decodeParts(src, at, to, part(heap, o.offset), depth)
 		}
@@ -92,6 +44,54 @@ func (p *program) decode(src []byte, at int, v, heap unsafe.Pointer, depth int) 
 		}
 	}
 	return at, nil
+}
+
+// store puts an integer in its place, if it fits.
+func store(code opcode, to unsafe.Pointer, n int64) bool {
+	switch code {
+	case opInt64:
+		*(*int64)(to) = n
+		return true
+	case opInt32:
+		*(*int32)(to) = int32(n)
+		return n == int64(int32(n))
+	case opInt16:
+		*(*int16)(to) = int16(n)
+		return n == int64(int16(n))
+	case opInt8:
+		*(*int8)(to) = int8(n)
+		return n == int64(int8(n))
+	case opUint32:
+		*(*uint32)(to) = uint32(n)
+		return n == int64(uint32(n))
+	case opUint16:
+		*(*uint16)(to) = uint16(n)
+		return n == int64(uint16(n))
+	}
+	*(*uint8)(to) = uint8(n)
+	return n == int64(uint8(n))
+}
+
+// decodeScalar reads what has the same number of bytes whatever its value.
+func decodeScalar(code opcode, src []byte, at int, to unsafe.Pointer) (int, error) {
+	switch left := src[at:]; {
+	case code == opBool && len(left) >= 1:
+		if left[0] > 1 {
+			return at, fmt.Errorf("a boolean of %d instead of 0 or 1", left[0])
+		}
+		*(*byte)(to) = left[0]
+		return at + 1, nil
+	case code == opUint64 && len(left) >= 8:
+		*(*uint64)(to) = binary.BigEndian.Uint64(left)
+		return at + 8, nil
+	case code == opFloat64 && len(left) >= 8:
+		*(*uint64)(to) = binary.LittleEndian.Uint64(left)
+		return at + 8, nil
+	case code == opFloat32 && len(left) >= 4:
+		*(*uint32)(to) = binary.LittleEndian.Uint32(left)
+		return at + 4, nil
+	}
+	return at, errShort
 }
 
 // decodeParts is decode for the operations that are rarer, or have parts.
@@ -114,7 +114,7 @@ func (o *op) decodeParts(src []byte, at int, to, heap unsafe.Pointer, depth int)
 			return at, errShort
 		}
 		return at + copy(unsafe.Slice((*byte)(to), o.more.length), src[at:]), nil
-	case opCallPair:
+	case opOpaque:
 		return o.more.decodeOpaque(src, at, heap)
 	}
 	if depth >= nestingMax {
@@ -129,17 +129,6 @@ func (o *op) decodeParts(src []byte, at int, to, heap unsafe.Pointer, depth int)
 		return o.more.decodePointer(src, at, (*unsafe.Pointer)(to), depth+1)
 	}
 	return o.more.decodeMap(src, at, (*unsafe.Pointer)(to), depth+1)
-}
-
-func decodeBool(src []byte, at int, to *byte) (int, error) {
-	if at >= len(src) {
-		return at, errShort
-	}
-	if src[at] > 1 {
-		return at, fmt.Errorf("a boolean of %d instead of 0 or 1", src[at])
-	}
-	*to = src[at]
-	return at + 1, nil
 }
 
 func (m *operand) decodePointer(src []byte, at int, to *unsafe.Pointer, depth int) (int, error) {
@@ -176,28 +165,4 @@ func span(src []byte, at int) ([]byte, int, error) {
 	}
 	end := at + int(n)
 	return src[at:end:end], end, nil
-}
-
-// long reads an Avro int or long.
-func long(src []byte, at int) (int64, int, error) {
-	if at < len(src) && src[at] < 0x80 {
-		u := uint64(src[at])
-		return int64(u>>1) ^ -int64(u&1), at + 1, nil
-	}
-	return longerLong(src, at)
-}
-
-func longerLong(src []byte, at int) (int64, int, error) {
-	u, size := binary.Uvarint(src[at:])
-	switch {
-	case size == 0:
-		return 0, at, errShort
-	case size < 0:
-		return 0, at, errLong
-	}
-	return int64(u>>1) ^ -int64(u&1), at + size, nil
-}
-
-func outOfRange(n int64, kind string) error {
-	return fmt.Errorf("%d does not fit into %s", n, kind)
 }

@@ -15,7 +15,7 @@ import (
 type program struct {
 	ops    []op
 	paths  []string // of each operation, for errors
-	opaque bool     // an operation of it, or of a program it refers to without a pointer between, is opCallPair
+	opaque bool     // an operation of it, or of a program it refers to without a pointer between, is opOpaque
 }
 
 type op struct {
@@ -40,27 +40,28 @@ type operand struct {
 
 type opcode uint8
 
+// The order matters: integers first, then the other scalars.
 const (
-	opBool opcode = iota
-	opInt8
-	opInt16
+	opInt64 opcode = iota
 	opInt32
-	opInt64
-	opUint8
-	opUint16
+	opInt16
+	opInt8
 	opUint32
+	opUint16
+	opUint8
+	opBool
 	opUint64
-	opFloat32
 	opFloat64
+	opFloat32
 	opString
-	opTime
 	opBytes
 	opFixed
+	opTime
+	opOpaque
 	opSlice
 	opArray
 	opPointer
 	opMap
-	opCallPair
 )
 
 // nestingMax is how deep values may lie in each other. Bytes that ask for more are damaged; a value that does is a cycle,
@@ -135,7 +136,7 @@ func codeOf(s *shape) opcode {
 	}
 	return map[form]opcode{
 		formBool: opBool, formUint64: opUint64, formString: opString, formTime: opTime, formBytes: opBytes, formFixed: opFixed,
-		formSlice: opSlice, formArray: opArray, formPointer: opPointer, formMap: opMap, formOpaque: opCallPair,
+		formSlice: opSlice, formArray: opArray, formPointer: opPointer, formMap: opMap, formOpaque: opOpaque,
 	}[s.form]
 }
 

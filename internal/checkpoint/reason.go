@@ -92,6 +92,14 @@ func (r Reason) Preflight() bool { return r.row().preflight }
 // Counted: the failure counts towards Config.TolerableFailures.
 func (r Reason) Counted() bool { return r.row().counted }
 
+// orElse is r, or the other one where r is none: a failure is never told as a success.
+func (r Reason) orElse(other Reason) Reason {
+	if r == NoReason {
+		return other
+	}
+	return r
+}
+
 // DeclineError is an error with the reason it stands for. A driver wraps one around an error to say more than the place where
 // it comes up does: an I/O error while an operator coordinator is snapshotted is IOFailure, any other TriggerFailure.
 type DeclineError struct {

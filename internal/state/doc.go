@@ -1,0 +1,47 @@
+// Package state holds what the subtasks of operators remember: keyed state and timers in a key index, and operator state
+// in lists. It hides how entries lie in memory, how a snapshot is taken while records go on changing them, and what the
+// files of native checkpoints look like.
+//
+// # Nouns
+//
+//   - Keyed is the keyed state of one subtask. A state field (Value, List, Map, Reducing, Aggregating) is bound to it and
+//     is a column: every page of the index has an array for it.
+//   - An entry is a key with the states it has; it goes with the last of them.
+//   - Timers are sets of (key, time), and a queue in the order of time.
+//   - A KeyedSnapshot is all that as it was at one moment. It is written to a state file, and restored from one.
+//   - Operator is the operator state of one subtask: OperatorList, UnionList, BroadcastMap.
+//
+// # Invariants
+//
+//  1. The order is that of hashes, everywhere: in the index, in snapshots, in files. A range of key groups is a range of
+//     hashes, so rescaling reads ranges.
+//  2. A page of the index, and whatever it refers to, is written only if no live snapshot may read it; see table and
+//     declared.
+//  3. A segment is never stamped with an older epoch than a page inside.
+//  4. An entry has at least one state, except during a call.
+//  5. At a free slot of a page everything is zero: tag, key, values, bits.
+//  6. The top of a timer queue is in the timer set.
+//  7. Bytes of a file lead to an error or to a state, never to a panic.
+//
+// # Goroutines
+//
+// The package starts none. A Keyed or an Operator belongs to the subtask's goroutine, with all fields bound to it: so
+// there are no locks. Only a snapshot may be read, that is written out, by another goroutine, from when it is taken until
+// the owner releases it. A state field used from a goroutine of the user's own is a data race; between calls it panics
+// with a *UsageError, for no key is current.
+//
+// # Example
+//
+//	keyed := state.NewKeyed(key, base.RangeOf(0, 1))
+//	var count state.Value[int64]
+//	err := count.Bind(keyed, state.Spec{Name: "count"})
+//	keyed.Open(clock)
+//
+//	keyed.Seek(keyed.Hash("a"), "a")
+//	count.Set(count.Get() + 1)
+//	keyed.Settle()
+//
+//	s := keyed.Snapshot()     // now
+//	_, err = s.WriteTo(file)  // any goroutine, while records go on
+//	s.Release()               // the owner's again
+package state

@@ -1,0 +1,248 @@
+package state
+
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+
+	"github.com/weirstream/weir/codec"
+	"github.com/weirstream/weir/internal/snapshot"
+)
+
+// List is a state of a list of elements per key. An empty list is no state.
+//
+// It only grows at its end: Add writes behind the length that a snapshot knows of, in the same array. All that takes
+// elements away makes a new array.
+type List[V any] struct{ col *listColumn[V] }
+
+// Bind declares the state in t.
+func (l *List[V]) Bind(t Table, s Spec) error {
+	c, err := codec.For[V]()
+	if err != nil {
+		return err
+	}
+	l.col = &listColumn[V]{codec: c, clones: !c.Flat() && !s.Immutable}
+	return l.col.bindTo(t, s, l.col)
+}
+
+// Add appends to the list of the current key.
+func (l *List[V]) Add(vs ...V) {
+	if len(vs) > 0 {
+		l.bound().add(vs)
+	}
+}
+
+// All yields the elements as they are when the loop begins.
+func (l *List[V]) All() iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, v := range l.bound().all() {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Len is the number of elements.
+func (l *List[V]) Len() int { return len(l.bound().unexpired()) }
+
+// Update replaces the list; the elements of vs are copied.
+func (l *List[V]) Update(vs []V) {
+	l.bound().clear()
+	l.Add(vs...)
+}
+
+// Clear removes the list.
+func (l *List[V]) Clear() { l.bound().clear() }
+
+func (l *List[V]) bound() *listColumn[V] {
+	if l.col == nil {
+		panic(&UsageError{Problem: unbound})
+	}
+	return l.col
+}
+
+// listColumn is the column of a List.
+type listColumn[V any] struct {
+	declared
+	codec  *codec.Codec[V]
+	lists  array[[]V]
+	stamps array[[]int64] // one per element, where elements expire
+	clones bool
+}
+
+func (c *listColumn[V]) schema() snapshot.StateSchema {
+	return snapshot.StateSchema{Name: c.spec.Name, Kind: KindList, Value: c.codec.Schema()}
+}
+
+func (c *listColumn[V]) layOut() ([]part, []bitsRequest) {
+	parts := []part{&c.lists}
+	if c.spec.TTL > 0 {
+		parts = append(parts, &c.stamps)
+	}
+	return c.request(c.clones, parts...)
+}
+
+func (c *listColumn[V]) opened() {}
+
+func (c *listColumn[V]) add(vs []V) {
+	fresh := !c.present()
+	p, i := c.hold()
+	if fresh && c.clones {
+		c.takeOwnership()
+	}
+	list := &c.lists.of(p)[i]
+	*list = append(*list, vs...)
+	if c.spec.TTL > 0 {
+		now := c.now()
+		stamps := &c.stamps.of(p)[i]
+		for range vs {
+			*stamps = append(*stamps, now)
+		}
+	}
+}
+
+// all is the list, to be shown to the user: cloned, if a snapshot may read what its elements point to.
+func (c *listColumn[V]) all() []V {
+	list := c.unexpired()
+	if len(list) == 0 || !c.clones {
+		return list
+	}
+	c.t.own()
+	if !c.takeOwnership() {
+		cloned := make([]V, len(list))
+		for i, v := range list {
+			cloned[i] = c.codec.Clone(v)
+		}
+		list = cloned
+		c.lists.of(c.t.cur.page)[uint(c.t.cur.slot)%slotsPerPage] = list
+	}
+	return list
+}
+
+// unexpired is the list of the current key, after what has expired was taken out.
+func (c *listColumn[V]) unexpired() []V {
+	if !c.present() {
+		return nil
+	}
+	cur := &c.t.cur
+	i := uint(cur.slot) % slotsPerPage
+	if c.spec.TTL > 0 {
+		now := c.now()
+		stamps := c.stamps.of(cur.page)[i]
+		if n := c.countLiving(stamps, now); n == 0 {
+			c.clear()
+			return nil
+		} else if n < len(stamps) {
+			c.t.own()
+			c.trim(cur.page, i, n, now)
+		}
+	}
+	return c.lists.of(cur.page)[i]
+}
+
+func (c *listColumn[V]) countLiving(stamps []int64, now int64) (n int) {
+	for _, s := range stamps {
+		if !expired(s, c.spec.TTL, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// trim makes a new list of the n elements that have not expired.
+func (c *listColumn[V]) trim(p *page, i uint, n int, now int64) {
+	list, stamps := c.lists.of(p)[i], c.stamps.of(p)[i]
+	left, leftStamps := make([]V, 0, n), make([]int64, 0, n)
+	for j, s := range stamps {
+		if !expired(s, c.spec.TTL, now) {
+			left, leftStamps = append(left, list[j]), append(leftStamps, s)
+		}
+	}
+	c.lists.of(p)[i], c.stamps.of(p)[i] = left, leftStamps
+}
+
+func (c *listColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
+	mask &= *word(p, c.has)
+	if c.spec.TTL == 0 {
+		return mask
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		if c.countLiving(c.stamps.of(p)[i], now) == 0 {
+			mask &^= 1 << i
+		}
+	}
+	return mask
+}
+
+func (c *listColumn[V]) encode(dst []byte, p *page, mask bitmap, now int64) (_ []byte, err error) {
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		list := c.lists.of(p)[i]
+		if c.spec.TTL > 0 {
+			dst, err = c.encodeStamped(dst, list, c.stamps.of(p)[i], now)
+		} else {
+			dst, err = c.encodeList(dst, list)
+		}
+		if err != nil {
+			return nil, c.fail(err)
+		}
+	}
+	return dst, nil
+}
+
+func (c *listColumn[V]) encodeList(dst []byte, list []V) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for j := range list {
+		if dst, err = c.codec.Append(dst, &list[j]); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+func (c *listColumn[V]) encodeStamped(dst []byte, list []V, stamps []int64, now int64) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, uint64(c.countLiving(stamps, now)))
+	for j := range list {
+		if expired(stamps[j], c.spec.TTL, now) {
+			continue
+		}
+		if dst, err = c.codec.Append(appendStamp(dst, stamps[j]), &list[j]); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+func (c *listColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
+	for _, i := range slots {
+		var n int
+		if n, src, err = readCount(src); err != nil {
+			return nil, c.fail(err)
+		}
+		list := make([]V, 0, min(n, prealloc))
+		var stamps []int64
+		for range n {
+			var v V
+			stamp := from.now
+			if from.stamped {
+				if stamp, src, err = readStamp(src); err != nil {
+					return nil, c.fail(err)
+				}
+			}
+			if src, err = c.codec.Decode(src, &v); err != nil {
+				return nil, c.fail(err)
+			}
+			list = append(list, v)
+			if c.spec.TTL > 0 {
+				stamps = append(stamps, stamp)
+			}
+		}
+		c.lists.of(p)[i%slotsPerPage] = slices.Clip(list)
+		if c.spec.TTL > 0 {
+			c.stamps.of(p)[i%slotsPerPage] = stamps
+		}
+	}
+	return src, nil
+}

@@ -1,0 +1,220 @@
+package state
+
+import (
+	"math/bits"
+	"reflect"
+	"strconv"
+	"unsafe"
+)
+
+// slotsPerPage is the number of entries a page holds; a bitmap has one bit for each.
+const slotsPerPage = 32
+
+// groupSlots is the number of slots whose tags are compared at once; a group of 8-byte keys is one cache line.
+const (
+	groupSlots = 8
+	groups     = slotsPerPage / groupSlots
+)
+
+// bitmap has one bit per slot of a page.
+type bitmap = uint32
+
+const allSlots = ^bitmap(0)
+
+// page is the head of a page. The rest of the object, which only layout knows the shape of, follows it:
+//
+//	page | words [w]bitmap | pad to a cache line | keys [32]K | column 0 [32]A | column 1 [32]B | ...
+//
+// So a key and all its values lie at one slot of one object: one pointer to follow, one object to copy on write. Keys
+// and columns in pages of their own were tried: 12 % slower, for the second pointer.
+//
+// The head is not generic: directories, splits, merges and copies never know the type of a key or a value. Nor does it
+// hold a pointer: a page of plain keys and values is never scanned by the collector, and keeps its cache-line alignment.
+type page struct {
+	tags  [groups]uint64 // a byte per slot, slot 0 lowest: 0 is free, else 0x80 | seven bits of the hash
+	live  bitmap         // slots in use
+	epoch uint32         // of the last write; older than the table's: a snapshot may read the page, see table.ownPage
+	depth uint8          // leading bits of the hash that all entries share
+	gate  bool           // holds no entries: a segment of its own lies behind it
+	never bitmap         // always zero: the presence word of columns that must be asked, see access
+}
+
+// The hash of an entry, by its bits: the leading ones choose the page, bits 0-6 are the tag, bits 7-8 the home group.
+
+func tagOf(h uint64) uint64 { return h&0x7f | 0x80 }
+func groupOf(h uint64) uint { return uint(h>>7) % groups }
+
+func (p *page) count() int        { return bits.OnesCount32(p.live) }
+func (p *page) tag(i uint) uint64 { return p.tags[i/8] >> (i % 8 * 8) & 0xff }
+
+func (p *page) take(i uint, tag uint64) {
+	p.tags[i/8] |= tag << (i % 8 * 8)
+	p.live |= 1 << i
+}
+
+func (p *page) drop(mask bitmap) {
+	p.live &^= mask
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		p.tags[i/8] &^= 0xff << (i % 8 * 8)
+	}
+}
+
+// free is the first free slot from group g on, round the page: nearly every entry lies in its home group, where one
+// comparison of eight tags finds it. The page is not full.
+func (p *page) free(g uint) uint {
+	from := groupSlots * g
+	return (from + uint(bits.TrailingZeros32(bits.RotateLeft32(^p.live, -int(from))))) % slotsPerPage
+}
+
+// lowest is the lowest slot in m, which is not empty. Slots are visited so:
+//
+//	for m := mask; m != 0; m &= m - 1 { i := lowest(m); ... }
+func lowest(m bitmap) uint { return uint(bits.TrailingZeros32(m)) % slotsPerPage }
+
+// word is the bitmap at an offset in p.
+func word(p *page, off uintptr) *bitmap { return (*bitmap)(unsafe.Add(unsafe.Pointer(p), off)) }
+
+// matchTags has the top bit set of each byte of tags that equals the byte repeated in wanted. A carry may report the byte
+// above a true match as well: the key decides. A free slot is never reported, for its top bit differs.
+func matchTags(tags, wanted uint64) uint64 {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	x := tags ^ wanted
+	return (x - low) &^ x & high
+}
+
+// everyTag repeats the tag of h in all bytes, as matchTags wants it.
+func everyTag(h uint64) uint64 { return tagOf(h) * 0x0101010101010101 }
+
+// part is one array of a page, an element per slot: the keys, the values of a state, their time stamps.
+type part interface {
+	elem() reflect.Type
+	place(off uintptr)                          // where the array lies in a page
+	move(dst *page, d uint, src *page, s uint)  // copies one element
+	clear(p *page, mask bitmap)                 // zeroes elements
+	touch(ps []*page, hs []uint64) (sum uint64) // reads the cache line of each hash's home group
+}
+
+// array is the part whose elements are of type T.
+type array[T any] struct{ off uintptr }
+
+func (a *array[T]) elem() reflect.Type { return reflect.TypeFor[T]() }
+func (a *array[T]) place(off uintptr)  { a.off = off }
+func (a *array[T]) of(p *page) *[slotsPerPage]T {
+	return (*[slotsPerPage]T)(unsafe.Add(unsafe.Pointer(p), a.off))
+}
+
+func (a *array[T]) move(dst *page, d uint, src *page, s uint) {
+	a.of(dst)[d%slotsPerPage] = a.of(src)[s%slotsPerPage]
+}
+
+func (a *array[T]) clear(p *page, mask bitmap) {
+	var zero T
+	vs := a.of(p)
+	for m := mask; m != 0; m &= m - 1 {
+		vs[lowest(m)] = zero
+	}
+}
+
+func (a *array[T]) touch(ps []*page, hs []uint64) (sum uint64) {
+	if unsafe.Sizeof(*new(T)) == 0 {
+		return 0
+	}
+	hs = hs[:len(ps)]
+	for j, p := range ps {
+		sum += uint64(*(*byte)(unsafe.Pointer(&a.of(p)[groupOf(hs[j])*groupSlots%slotsPerPage])))
+	}
+	return sum
+}
+
+// layout is the shape of a table's pages. It is made once, when all columns are known.
+type layout struct {
+	typ   reflect.Type
+	parts []part    // the keys first
+	words []uintptr // offsets of all bitmaps, that travel with their slot
+	owned []uintptr // those of words that a copy on write clears, see ownership in column.go
+}
+
+// bitsRequest asks a layout for one of its bitmaps: off is set to its place.
+type bitsRequest struct {
+	off   *uintptr
+	owned bool
+}
+
+// cacheLine is the alignment of the first array; the allocator's size classes keep it for pages without pointers.
+const cacheLine = 64
+
+func newLayout(parts []part, words []bitsRequest) *layout {
+	fields := []reflect.StructField{
+		{Name: "Head", Type: reflect.TypeFor[page]()},
+		{Name: "Words", Type: reflect.ArrayOf(len(words), reflect.TypeFor[bitmap]())},
+	}
+	head := int(fields[0].Type.Size() + fields[1].Type.Size())
+	fields = append(fields, reflect.StructField{Name: "Pad", Type: reflect.ArrayOf(-head&(cacheLine-1), reflect.TypeFor[byte]())})
+	for i, p := range parts {
+		fields = append(fields, reflect.StructField{Name: "P" + strconv.Itoa(i), Type: reflect.ArrayOf(slotsPerPage, p.elem())})
+	}
+	l := &layout{typ: reflect.StructOf(fields), parts: parts}
+	for i, p := range parts {
+		p.place(l.typ.Field(3 + i).Offset)
+	}
+	first := l.typ.Field(1).Offset
+	for i, w := range words {
+		off := first + uintptr(i)*unsafe.Sizeof(bitmap(0))
+		*w.off = off
+		l.words = append(l.words, off)
+		if w.owned {
+			l.owned = append(l.owned, off)
+		}
+	}
+	return l
+}
+
+// newPage makes an empty page.
+func (l *layout) newPage(epoch uint32, depth uint8) *page {
+	p := (*page)(reflect.New(l.typ).UnsafePointer())
+	p.epoch, p.depth = epoch, depth
+	return p
+}
+
+// clone copies a page that a snapshot may read. What its values point to is shared with the snapshot from now on.
+func (l *layout) clone(p *page, epoch uint32) *page {
+	v := reflect.New(l.typ)
+	v.Elem().Set(reflect.NewAt(l.typ, unsafe.Pointer(p)).Elem())
+	q := (*page)(v.UnsafePointer())
+	q.epoch = epoch
+	l.share(q, allSlots)
+	return q
+}
+
+// share notes that a snapshot may read what the values at these slots of p point to.
+func (l *layout) share(p *page, mask bitmap) {
+	for _, w := range l.owned {
+		*word(p, w) &^= mask
+	}
+}
+
+// move copies the entry at slot s of src, which stays as it is, to the free slot d of dst.
+func (l *layout) move(dst *page, d uint, src *page, s uint) {
+	dst.take(d, src.tag(s))
+	for _, p := range l.parts {
+		p.move(dst, d, src, s)
+	}
+	for _, w := range l.words {
+		*word(dst, w) |= *word(src, w) >> s & 1 << d
+	}
+}
+
+// clear frees slots of p.
+func (l *layout) clear(p *page, mask bitmap) {
+	for _, a := range l.parts {
+		a.clear(p, mask)
+	}
+	for _, w := range l.words {
+		*word(p, w) &^= mask
+	}
+	p.drop(mask)
+}
+
+// bytes is the size of a page.
+func (l *layout) bytes() int { return int(l.typ.Size()) }

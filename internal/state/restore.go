@@ -1,0 +1,331 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/snapshot"
+)
+
+// SchemaError refuses a restore: a state is stored as something other than what is declared now.
+type SchemaError struct {
+	State    string // its name; empty: the keys
+	Stored   string // what it is in the file
+	Declared string // what it is now; empty: it is declared no more
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.State == "":
+		return fmt.Sprintf("the stored keys are %s, the operator's keys are now %s; give the operator a new UID, or key it as before",
+			e.Stored, e.Declared)
+	case e.Declared == "":
+		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it, or allow non-restored state to drop it",
+			e.State, e.Stored)
+	}
+	return fmt.Sprintf("state %q is stored as %s, but declared as %s; give the state a new name, or its old type back",
+		e.State, e.Stored, e.Declared)
+}
+
+// AllowDropped makes Restore pass over stored states that are not declared any more, instead of refusing them.
+func (k *Keyed[K]) AllowDropped() { k.allowDropped = true }
+
+// Dropped are the names of the states that Restore passed over.
+func (k *Keyed[K]) Dropped() []string { return k.dropped }
+
+// Restore merges what a state file has within a range of key groups into the state, which is open and new but for other
+// calls of Restore: after a rescaling there is a file from each old subtask that had a part of the range. Hashes outside
+// the subtask's own range are passed over.
+func (k *Keyed[K]) Restore(r io.ReaderAt, size int64, within base.KeyGroupRange) error {
+	t, bodyEnd, err := readTrailer(r, size)
+	if err != nil {
+		return err
+	}
+	f, err := parseKeyedTrailer(t, bodyEnd)
+	if err != nil {
+		return err
+	}
+	columns, err := k.match(f)
+	if err != nil {
+		return err
+	}
+	within, ok := within.Intersect(k.within)
+	if !ok {
+		return nil
+	}
+	d := restorer{r: r, columns: columns, stored: f.columns}
+	d.least, d.most = within.Hashes()
+	if k.expires {
+		d.now = k.clock()
+	}
+	if err := d.restore(&k.table, f.tables[tableKeys], k.decodeKey); err != nil {
+		return err
+	}
+	d.columns = nil
+	for i := range k.timers {
+		timers := &k.timers[i]
+		timers.stale = true
+		if err := d.restore(&timers.set.table, f.tables[tableProcessing+i], timers.decodeKey); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match finds the declared column of each stored one; nil for one to pass over.
+func (k *Keyed[K]) match(f *keyedFile) ([]column, error) {
+	if key := k.codec.Codec().Schema(); f.key != key {
+		return nil, &SchemaError{Stored: f.key, Declared: key}
+	}
+	columns := make([]column, len(f.columns))
+	for i, stored := range f.columns {
+		c := k.columnFor(stored.schema.Name, f)
+		if c == nil {
+			if !k.allowDropped {
+				return nil, &SchemaError{State: stored.schema.Name, Stored: describe(stored.schema)}
+			}
+			if !slices.Contains(k.dropped, stored.schema.Name) {
+				k.dropped = append(k.dropped, stored.schema.Name)
+			}
+			continue
+		}
+		if slices.Contains(columns[:i], c) {
+			return nil, corrupt("state %q is in it twice", stored.schema.Name)
+		}
+		if now := c.schema(); !sameSchema(now, stored.schema) {
+			return nil, &SchemaError{State: now.Name, Stored: describe(stored.schema), Declared: describe(now)}
+		}
+		columns[i] = c
+	}
+	return columns, nil
+}
+
+// columnFor is the declared column that a stored name belongs to: the one of that name, else one that was called so and
+// is not in the file under its new name.
+func (k *Keyed[K]) columnFor(name string, f *keyedFile) column {
+	for _, c := range k.columns {
+		if c.common().spec.Name == name {
+			return c
+		}
+	}
+	for _, c := range k.columns {
+		s := c.common().spec
+		renamed := func(o fileColumn) bool { return o.schema.Name == s.Name }
+		if s.Was == name && name != "" && !slices.ContainsFunc(f.columns, renamed) {
+			return c
+		}
+	}
+	return nil
+}
+
+// sameSchema compares all but names.
+func sameSchema(a, b snapshot.StateSchema) bool {
+	return a.Kind == b.Kind && a.MapKey == b.MapKey && a.Value == b.Value
+}
+
+// restorer reads those blocks of a file that have a part of [least, most] into tables.
+type restorer struct {
+	r           io.ReaderAt
+	least, most uint64
+	now         int64
+	stored      []fileColumn
+	columns     []column // of the table being restored, in the file's order; nil: pass over
+	buf         []byte
+
+	table *table
+	key   keyDecoder
+	slots [slotsPerPage]uint8 // of the page being restored: where its entries were put, in the file's order
+}
+
+// keyDecoder reads a key, takes a slot of p for it, and puts it there.
+type keyDecoder func(src []byte, p *page) (slot uint8, h uint64, rest []byte, err error)
+
+// restore reads a table's blocks.
+func (d *restorer) restore(t *table, blocks []block, key keyDecoder) error {
+	d.table, d.key = t, key
+	for _, b := range blocks {
+		if b.last < d.least || b.first > d.most {
+			continue
+		}
+		if cap(d.buf) < b.length {
+			d.buf = make([]byte, b.length)
+		}
+		src := d.buf[:b.length]
+		if err := readFull(d.r, src, b.off); err != nil {
+			return err
+		}
+		if crc32.Checksum(src, castagnoli) != b.crc {
+			return corrupt("the checksum of the block at %d does not match", b.off)
+		}
+		for len(src) > 0 {
+			var err error
+			if src, err = d.restorePage(src); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restorePage reads a page as an object of its own, and puts it into the table: whole, where it fits in the place of an
+// empty page, as nearly all do; else entry by entry.
+func (d *restorer) restorePage(src []byte) (rest []byte, err error) {
+	if len(src) < 2 || src[0] > 64 || src[1] == 0 || src[1] > slotsPerPage {
+		return nil, corrupt("a page's head makes no sense")
+	}
+	t := d.table
+	p := t.lay.newPage(t.cur.epoch, src[0])
+	slots := d.slots[:src[1]]
+	src = src[2:]
+	var hash uint64
+	whole := true
+	for n := range slots {
+		var h uint64
+		if slots[n], h, src, err = d.key(src, p); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			hash = h
+		} else if (h^hash)&^lowBits(p.depth) != 0 {
+			return nil, corrupt("a page has keys of another")
+		}
+		whole = whole && d.least <= h && h <= d.most
+	}
+	for i, c := range d.columns {
+		if src, err = d.restoreColumn(src, p, slots, c, d.stored[i].stamped); err != nil {
+			return nil, err
+		}
+	}
+	if whole && t.isSettled(p) && t.adopt(hash, p) {
+		return src, nil
+	}
+	return src, d.insertEach(p)
+}
+
+// restoreColumn reads the values of one column to their slots in p.
+func (d *restorer) restoreColumn(src []byte, p *page, slots []uint8, c column, stamped bool) (rest []byte, err error) {
+	if len(src) < 4 {
+		return nil, errShort
+	}
+	n := uint64(binary.LittleEndian.Uint32(src))
+	if n > uint64(len(src)-4) {
+		return nil, errShort
+	}
+	rest, src = src[4+n:], src[4:4+n]
+	if len(src) == 0 || c == nil {
+		return rest, nil
+	}
+	if len(src) < 4 {
+		return nil, errShort
+	}
+	dense := binary.LittleEndian.Uint32(src)
+	if dense&^lowestBits(len(slots)) != 0 {
+		return nil, corrupt("a column has values of no key")
+	}
+	var have bitmap
+	var to [slotsPerPage]uint8
+	filled := 0
+	for n, slot := range slots {
+		if dense>>n&1 == 1 {
+			have |= 1 << slot
+			to[filled] = slot
+			filled++
+		}
+	}
+	if src, err = c.decode(src[4:], p, to[:filled], encoding{stamped, d.now}); err != nil {
+		return nil, err
+	}
+	if len(src) > 0 {
+		return nil, corrupt("state %q has %d bytes too many", c.common().spec.Name, len(src))
+	}
+	*word(p, c.common().has) |= have
+	if owned := c.common().owned; owned != 0 {
+		*word(p, owned) |= have
+	}
+	return rest, nil
+}
+
+// insertEach inserts the entries of p that are in the range, one by one.
+func (d *restorer) insertEach(p *page) error {
+	t := d.table
+	for m := p.live; m != 0; m &= m - 1 {
+		i := lowest(m)
+		h := t.keys.hashAt(p, i)
+		if h < d.least || h > d.most || len(t.columns) > 0 && t.isBare(p, 1<<i) {
+			continue
+		}
+		if t.keys.has(h, p, i) {
+			return corrupt("a key was restored already")
+		}
+		q, j := t.insert(h)
+		q.drop(1 << j) // move takes it again
+		t.lay.move(q, j, p, i)
+	}
+	return nil
+}
+
+// isSettled reports whether every entry of p has a state: it may have had one that was passed over.
+func (t *table) isSettled(p *page) bool {
+	var have bitmap
+	for _, c := range t.columns {
+		have |= *word(p, c.common().has)
+	}
+	return len(t.columns) == 0 || have == p.live
+}
+
+// adopt puts p in the place of an empty page, at the hash of one of its entries: pages come back as they were written.
+func (t *table) adopt(h uint64, p *page) bool {
+	for {
+		s, q := t.leaf(h)
+		switch {
+		case s.list || q.live != 0 || q.depth > p.depth:
+			return false
+		case q.depth < p.depth:
+			t.split(h)
+		default:
+			t.ownLeaf(h).put(s.at(h), p)
+			t.entries += p.count()
+			return true
+		}
+	}
+}
+
+func (k *Keyed[K]) decodeKey(src []byte, p *page) (slot uint8, h uint64, rest []byte, err error) {
+	var key K
+	if rest, err = k.codec.Codec().Decode(src, &key); err != nil {
+		return 0, 0, nil, fmt.Errorf("a stored key: %w", err)
+	}
+	if err = k.codec.Valid(key); err != nil {
+		return 0, 0, nil, fmt.Errorf("a stored key: %w", err)
+	}
+	slot, h, err = k.index.put(p, key)
+	return slot, h, rest, err
+}
+
+func (t *Timers[K]) decodeKey(src []byte, p *page) (slot uint8, h uint64, rest []byte, err error) {
+	var x timer[K]
+	if rest, err = t.decodeTimer(src, &x); err != nil {
+		return 0, 0, nil, fmt.Errorf("a stored timer: %w", err)
+	}
+	if err = t.owner.codec.Valid(x.key); err != nil {
+		return 0, 0, nil, fmt.Errorf("a stored timer: %w", err)
+	}
+	slot, h, err = t.set.put(p, x)
+	return slot, h, rest, err
+}
+
+// put puts k into a free slot of p, a page that is in no table yet.
+func (x *index[K]) put(p *page, k K) (slot uint8, h uint64, err error) {
+	h = x.slots.hash(k)
+	if x.search(p, h, k) >= 0 {
+		return 0, 0, corrupt("a key is in it twice")
+	}
+	i := p.free(groupOf(h))
+	p.take(i, tagOf(h))
+	x.slots.of(p)[i] = k
+	return uint8(i), h, nil
+}

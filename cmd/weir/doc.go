@@ -1,0 +1,12 @@
+// Command weir is Weir's command line.
+//
+//	weir run [-t local] [-s PATH|latest|latest-or-start] [-n] [-p N] [-D KEY=VALUE]... [--config FILE] BINARY [ARGUMENT]...
+//	weir version
+//
+// A job is a program of its own, with the engine inside; so run does little: it puts Weir's arguments in front of the job's
+// own, with "--" between them, and becomes the job's process. Standard input and output, signals and the exit status are
+// the job's from then on. What it hides is this way of passing arguments (package config reads them again), and the manners
+// of Flink's command line: its words, its messages, and exit status 1 for every failure.
+//
+// There is no goroutine here.
+package main

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the whole command with these arguments; it returns the exit status: 1 for every failure, as in Flink.
+func run(args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.Execute(); err != nil {
+		fmt.Fprintf(stderr, "%v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "weir <ACTION> [OPTIONS] [ARGUMENTS]",
+		Short:         "Runs jobs of the stateful stream processor Weir.",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          withoutAction,
+	}
+	root.DisableFlagsInUseLine = true
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true})
+	root.SetFlagErrorFunc(usageError)
+	root.AddCommand(newRun(), newVersion())
+	return root
+}
+
+// withoutAction is called where the first argument is no action.
+func withoutAction(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		_ = c.Help()
+		return errors.New("\nPlease specify an action.")
+	}
+	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\" and \"version\".\n\n"+
+		"Specify the help option (-h or --help) to get help on the command.", args[0])
+}
+
+// usageError is a mistake in the arguments of an action.
+func usageError(_ *cobra.Command, err error) error {
+	return fmt.Errorf("%w\n\nUse the help option (-h or --help) to get help on the command.", err)
+}

@@ -92,7 +92,7 @@ func (o *op) appendParts(dst []byte, at, heap unsafe.Pointer, depth int) ([]byte
 		if target == nil {
 			return append(dst, 0), nil
 		}
-		return o.more.elem.append(append(dst, 2), target, target, depth+1)
+		return o.more.program.append(append(dst, 2), target, target, depth+1)
 	}
 	return o.more.appendMap(dst, *(*unsafe.Pointer)(at), depth+1)
 }
@@ -110,8 +110,7 @@ func (m *operand) appendElements(dst []byte, elems, heap unsafe.Pointer, count, 
 		return append(dst, 0), nil
 	}
 	for i := range count {
-		offset := uintptr(i) * m.elemSize
-		if dst, err = m.elem.append(dst, unsafe.Add(elems, offset), part(heap, offset), depth); err != nil {
+		if dst, err = m.program.append(dst, m.at(elems, i), part(heap, uintptr(i)*m.size), depth); err != nil {
 			return dst, inElement(i, err)
 		}
 	}
@@ -131,21 +130,21 @@ func part(heap unsafe.Pointer, offset uintptr) unsafe.Pointer {
 func (m *operand) appendMap(dst []byte, entries unsafe.Pointer, depth int) (_ []byte, err error) {
 	holder := new(unsafe.Pointer)
 	*holder = entries
-	all := reflect.NewAt(m.typ, unsafe.Pointer(holder)).Elem()
+	all := reflect.NewAt(m.slice, unsafe.Pointer(holder)).Elem()
 	if all.Len() == 0 {
 		return append(dst, 0), nil
 	}
 	dst = appendLong(dst, int64(all.Len()))
 	start := len(dst)
 	ends := make([]int, 0, all.Len())
-	key, value := reflect.New(m.keyType), reflect.New(m.elemType)
+	key, value := reflect.New(m.keyType), reflect.New(m.elem)
 	for iter := all.MapRange(); iter.Next(); {
 		key.Elem().SetIterKey(iter)
 		value.Elem().SetIterValue(iter)
 		if dst, err = m.key.append(dst, key.UnsafePointer(), key.UnsafePointer(), depth); err != nil {
 			return dst, inside("[key]", err)
 		}
-		if dst, err = m.elem.append(dst, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
+		if dst, err = m.program.append(dst, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
 			return dst, inside("["+fmt.Sprint(key.Elem())+"]", err)
 		}
 		ends = append(ends, len(dst))
@@ -174,9 +173,9 @@ func sortEntries(dst []byte, start int, ends []int) {
 }
 
 func (m *operand) appendOpaque(dst []byte, heap unsafe.Pointer) ([]byte, error) {
-	data, err := m.pair.marshal(reflect.NewAt(m.typ, heap))
+	data, err := m.pair.marshal(reflect.NewAt(m.pairType, heap))
 	if err != nil {
-		return dst, fmt.Errorf("%v does not marshal: %w", m.typ, err)
+		return dst, fmt.Errorf("%v does not marshal: %w", m.pairType, err)
 	}
 	return append(appendLong(dst, int64(len(data))), data...), nil
 }
@@ -197,10 +196,4 @@ func appendTime(dst []byte, t time.Time) ([]byte, error) {
 		return dst, fmt.Errorf("the time %v is outside of 1678 to 2262 and has no nanoseconds in 64 bits", t)
 	}
 	return appendLong(dst, t.UnixNano()), nil
-}
-
-// sliceHeader is a slice as the runtime lays it out.
-type sliceHeader struct {
-	data             unsafe.Pointer
-	length, capacity int
 }

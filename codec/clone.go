@@ -12,13 +12,13 @@ import (
 type cloner struct{ ops []cloneOp }
 
 type cloneOp struct {
+	elements // of a slice, array or map (its values); what a pointer points to
 	form     form
 	offset   uintptr
-	typ      reflect.Type // of the field
-	elem     *cloner      // of what lies behind it; nil: assignment does
-	elemSize uintptr
-	length   int // of an array
+	cloner   *cloner // of an element; nil: assignment does
+	length   int     // of an array
 	pair     pairKind
+	typ      reflect.Type // of the field
 }
 
 // clonerOf makes the cloner of s.
@@ -68,7 +68,7 @@ func (c *clonerCompiler) add(to *cloner, s *shape, offset uintptr) {
 	default:
 		o := cloneOp{form: s.form, offset: offset, typ: s.typ, length: s.length, pair: s.pair}
 		if s.elem != nil {
-			o.elem, o.elemSize = c.cloner(s.elem), s.elem.typ.Size()
+			o.elements, o.cloner = elementsOf(s), c.cloner(s.elem)
 		}
 		to.ops = append(to.ops, o)
 	}
@@ -102,19 +102,18 @@ func (c *cloner) own(v unsafe.Pointer, depth int) {
 
 func (o *cloneOp) ownElements(elems unsafe.Pointer, count, depth int) {
 	for i := range count {
-		o.elem.own(unsafe.Add(elems, uintptr(i)*o.elemSize), depth+1)
+		o.cloner.own(o.at(elems, i), depth+1)
 	}
 }
 
 func (o *cloneOp) ownSlice(s *sliceHeader, depth int) {
-	if s.data == nil {
+	if s.data == nil { // nil stays nil
 		return
 	}
-	old := reflect.NewAt(o.typ, unsafe.Pointer(s)).Elem()
-	made := reflect.MakeSlice(o.typ, s.length, s.length)
-	reflect.Copy(made, old)
-	*s = sliceHeader{made.UnsafePointer(), s.length, s.length}
-	if o.elem != nil {
+	made := o.make(s.length, s.length)
+	o.copy(made, *s)
+	*s = made
+	if o.cloner != nil {
 		o.ownElements(s.data, s.length, depth)
 	}
 }
@@ -124,10 +123,10 @@ func (o *cloneOp) ownPointer(at unsafe.Pointer, depth int) {
 	if pointer.IsNil() {
 		return
 	}
-	target := reflect.New(o.typ.Elem())
+	target := reflect.New(o.elem)
 	target.Elem().Set(pointer.Elem())
-	if o.elem != nil {
-		o.elem.own(target.UnsafePointer(), depth+1)
+	if o.cloner != nil {
+		o.cloner.own(target.UnsafePointer(), depth+1)
 	}
 	*(*unsafe.Pointer)(at) = target.UnsafePointer()
 }
@@ -139,12 +138,12 @@ func (o *cloneOp) ownMap(at unsafe.Pointer, depth int) {
 		return
 	}
 	made := reflect.MakeMapWithSize(o.typ, old.Len())
-	key, value := reflect.New(o.typ.Key()), reflect.New(o.typ.Elem())
+	key, value := reflect.New(o.typ.Key()), reflect.New(o.elem)
 	for iter := old.MapRange(); iter.Next(); {
 		key.Elem().SetIterKey(iter)
 		value.Elem().SetIterValue(iter)
-		if o.elem != nil {
-			o.elem.own(value.UnsafePointer(), depth+1)
+		if o.cloner != nil {
+			o.cloner.own(value.UnsafePointer(), depth+1)
 		}
 		made.SetMapIndex(key.Elem(), value.Elem())
 	}

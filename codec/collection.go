@@ -47,8 +47,8 @@ func (m *operand) decodeSlice(src []byte, at int, to *sliceHeader, depth int) (i
 			if to.length == to.capacity {
 				m.grow(to, left)
 			}
-			elem := unsafe.Add(to.data, uintptr(to.length)*m.elemSize)
-			if at, err = m.elem.decode(src, at, elem, elem, depth); err != nil {
+			elem := m.at(to.data, to.length)
+			if at, err = m.program.decode(src, at, elem, elem, depth); err != nil {
 				return at, inElement(to.length, err)
 			}
 			to.length++
@@ -56,34 +56,14 @@ func (m *operand) decodeSlice(src []byte, at int, to *sliceHeader, depth int) (i
 	}
 }
 
-// grow makes room in a full slice for some of the elements that are announced: as much again as there is, at first little.
+// grow makes room in a full slice for some of the elements that are announced: as many again as there are, at first few.
 func (m *operand) grow(s *sliceHeader, announced int) {
-	more := max(s.length, firstBytes/max(1, int(m.elemSize)), 1)
-	old := *s
-	*s = m.makeSlice(s.length, s.length+min(announced, more))
-	if m.plain {
-		size := uintptr(old.length) * m.elemSize
-		copy(unsafe.Slice((*byte)(s.data), size), unsafe.Slice((*byte)(old.data), size))
-		return
+	more := max(s.length, firstBytes/max(1, int(m.size)), 1)
+	grown := m.make(s.length, s.length+min(announced, more))
+	if s.length > 0 {
+		m.copy(grown, *s)
 	}
-	reflect.Copy(m.slice(s), m.slice(&old))
-}
-
-// slice is s for reflect.
-func (m *operand) slice(s *sliceHeader) reflect.Value {
-	header := *s
-	return reflect.NewAt(m.typ, unsafe.Pointer(&header)).Elem()
-}
-
-// makeSlice makes the memory of a slice. What holds no pointers can lie in words of any type; reflect's way costs one more
-// allocation, for the slice itself.
-func (m *operand) makeSlice(length, capacity int) sliceHeader {
-	if m.plain && m.elemSize > 0 {
-		words := make([]uint64, (uintptr(capacity)*m.elemSize+7)/8)
-		return sliceHeader{unsafe.Pointer(unsafe.SliceData(words)), length, capacity}
-	}
-	s := reflect.MakeSlice(m.typ, length, capacity)
-	return sliceHeader{s.UnsafePointer(), length, capacity}
+	*s = grown
 }
 
 // decodeArray reads blocks of together exactly as many elements as the array has.
@@ -104,8 +84,7 @@ func (m *operand) decodeArray(src []byte, at int, to, heap unsafe.Pointer, depth
 			continue
 		}
 		for ; count > 0; count-- {
-			offset := uintptr(have) * m.elemSize
-			if at, err = m.elem.decode(src, at, unsafe.Add(to, offset), part(heap, offset), depth); err != nil {
+			if at, err = m.program.decode(src, at, m.at(to, have), part(heap, uintptr(have)*m.size), depth); err != nil {
 				return at, inElement(have, err)
 			}
 			have++
@@ -116,21 +95,21 @@ func (m *operand) decodeArray(src []byte, at int, to, heap unsafe.Pointer, depth
 // decodeMap reads blocks of entries. The map is made even without any, as programs write into maps they made; of two
 // entries with one key the later wins.
 func (m *operand) decodeMap(src []byte, at int, to *unsafe.Pointer, depth int) (int, error) {
-	all := reflect.MakeMap(m.typ)
+	all := reflect.MakeMap(m.slice)
 	*to = all.UnsafePointer()
 	for {
 		count, next, err := m.block(src, at)
 		if at = next; count == 0 || err != nil {
 			return at, err
 		}
-		key, value := reflect.New(m.keyType), reflect.New(m.elemType)
+		key, value := reflect.New(m.keyType), reflect.New(m.elem)
 		for ; count > 0; count-- {
 			key.Elem().SetZero()
 			value.Elem().SetZero()
 			if at, err = m.key.decode(src, at, key.UnsafePointer(), key.UnsafePointer(), depth); err != nil {
 				return at, inside("[key]", err)
 			}
-			if at, err = m.elem.decode(src, at, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
+			if at, err = m.program.decode(src, at, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
 				return at, inside("["+fmt.Sprint(key.Elem())+"]", err)
 			}
 			all.SetMapIndex(key.Elem(), value.Elem())

@@ -139,8 +139,8 @@ func (m *operand) decodePointer(src []byte, at int, to *unsafe.Pointer, depth in
 	if branch != 1 {
 		return at, fmt.Errorf("branch %d of a union of two", branch)
 	}
-	*to = reflect.New(m.elemType).UnsafePointer()
-	return m.elem.decode(src, at, *to, *to, depth)
+	*to = reflect.New(m.elem).UnsafePointer()
+	return m.program.decode(src, at, *to, *to, depth)
 }
 
 func (m *operand) decodeOpaque(src []byte, at int, heap unsafe.Pointer) (int, error) {
@@ -148,8 +148,8 @@ func (m *operand) decodeOpaque(src []byte, at int, heap unsafe.Pointer) (int, er
 	if err != nil {
 		return at, err
 	}
-	if err := m.pair.unmarshal(reflect.NewAt(m.typ, heap), data); err != nil {
-		return at, fmt.Errorf("%v does not unmarshal: %w", m.typ, err)
+	if err := m.pair.unmarshal(reflect.NewAt(m.pairType, heap), data); err != nil {
+		return at, fmt.Errorf("%v does not unmarshal: %w", m.pairType, err)
 	}
 	return at, nil
 }

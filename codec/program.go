@@ -11,7 +11,7 @@ import (
 // program that refers to itself.
 //
 // Why not a tree of closures: calling one per field costs as much as writing an int does; a switch over a small dense
-// opcode is a jump. And the compiler sees through it: the buffer and the value that a caller hands in stay on its stack.
+// opcode is a jump. And the compiler sees through it: the value that a caller hands in stays on its stack.
 type program struct {
 	ops    []op
 	paths  []string // of each operation, for errors
@@ -26,16 +26,14 @@ type op struct {
 
 // operand is what the operations with parts need.
 type operand struct {
-	typ      reflect.Type // of the whole: slice, map, opaque type
-	elemType reflect.Type
-	elem     *program // of each element, or of what a pointer points to
-	elemSize uintptr
-	length   int  // of an array in elements, of a fixed in bytes
-	least    int  // the fewest bytes an element takes
-	plain    bool // elements hold no pointers
+	elements          // of a slice, array or map (its values); what a pointer points to
+	program  *program // of an element
+	key      *program // of a map
 	keyType  reflect.Type
-	key      *program
+	least    int // the fewest bytes an element, or an entry, takes
+	length   int // of an array in elements, of a fixed in bytes
 	pair     pairKind
+	pairType reflect.Type // of an opaque
 }
 
 type opcode uint8
@@ -102,26 +100,22 @@ func (c *compiler) add(p *program, s *shape, offset uintptr, path string) {
 	case formFixed:
 		o.more = &operand{length: s.length}
 	case formOpaque:
-		o.more = &operand{typ: s.typ, pair: s.pair}
+		o.more = &operand{pairType: s.typ, pair: s.pair}
 		p.opaque = true
 	case formSlice, formArray, formPointer:
-		o.more = c.elements(s)
+		o.more = c.parts(s)
 	case formMap:
-		o.more = c.elements(s)
+		o.more = c.parts(s)
 		o.more.keyType, o.more.key = s.key.typ, c.program(s.key)
 		o.more.least += s.key.least()
 	}
-	p.opaque = p.opaque || s.form == formArray && o.more.elem.opaque
+	p.opaque = p.opaque || s.form == formArray && o.more.program.opaque
 	p.ops = append(p.ops, o)
 	p.paths = append(p.paths, path)
 }
 
-func (c *compiler) elements(s *shape) *operand {
-	t := s.elem.typ
-	return &operand{
-		typ: s.typ, elemType: t, elem: c.program(s.elem), elemSize: t.Size(),
-		length: s.length, least: s.elem.least(), plain: !hasPointers(t),
-	}
+func (c *compiler) parts(s *shape) *operand {
+	return &operand{elements: elementsOf(s), program: c.program(s.elem), length: s.length, least: s.elem.least()}
 }
 
 // codeOf is the operation for what is no record.
@@ -138,24 +132,4 @@ func codeOf(s *shape) opcode {
 		formBool: opBool, formUint64: opUint64, formString: opString, formTime: opTime, formBytes: opBytes, formFixed: opFixed,
 		formSlice: opSlice, formArray: opArray, formPointer: opPointer, formMap: opMap, formOpaque: opOpaque,
 	}[s.form]
-}
-
-// hasPointers tells whether the collector must look into a t.
-func hasPointers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
-		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
-		return false
-	case reflect.Array:
-		return t.Len() > 0 && hasPointers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if hasPointers(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	}
-	return true
 }

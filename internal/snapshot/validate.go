@@ -50,7 +50,7 @@ func (v *validator) job(m *Metadata) {
 	if m.ID < 1 {
 		v.fault("the checkpoint id %d is not positive", m.ID)
 	}
-	if !validJob(m.Job) {
+	if !ValidJob(m.Job) {
 		v.fault("the job id %q is not 32 hexadecimal digits", string(m.Job))
 	}
 	if !slices.Contains([]Kind{Checkpoint, FullCheckpoint, Savepoint, Suspend, Drain}, m.Kind) {
@@ -64,7 +64,8 @@ func (v *validator) job(m *Metadata) {
 	}
 }
 
-func validJob(id base.JobID) bool {
+// ValidJob reports whether id has the 32 hexadecimal digits of a job id, in lower case.
+func ValidJob(id base.JobID) bool {
 	digit := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' }
 	return len(id) == 32 && strings.IndexFunc(string(id), func(r rune) bool { return !digit(r) }) < 0
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"io"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/snapshot"
@@ -12,9 +11,9 @@ var (
 	// ErrNone says that a job has no completed checkpoint; the error that wraps it lists what is there instead.
 	ErrNone = errors.New("no completed checkpoint")
 	// ErrDamaged marks bytes that are not what was written: trying again does not help.
-	ErrDamaged = errors.New("damaged")
-	// ErrUncertain marks a Publish of which nobody can say whether it happened. The caller must ask again, with the same
-	// arguments, until the answer is certain, or Discard the location.
+	ErrDamaged = snapshot.ErrDamaged
+	// ErrUncertain marks a Publish of which nobody can say whether it happened. The caller must Publish again, with the same
+	// arguments, until the answer is certain.
 	ErrUncertain = errors.New("uncertain")
 )
 
@@ -63,27 +62,7 @@ type Completed struct {
 	Location string
 }
 
-// Writer makes the files of one checkpoint.
-type Writer interface {
-	// Create begins an object. The name is a hint for whoever looks at the directory, unique within the checkpoint.
-	Create(name string) (Object, error)
-}
-
-// Object is bytes being written into a checkpoint. It ends with exactly one of Commit and Abort.
-type Object interface {
-	io.Writer
-	// Commit makes the bytes durable and says where they are. After an error nothing is left of them.
-	Commit() (snapshot.Handle, error)
-	// Abort removes what was written.
-	Abort() error
-}
-
-// WriterOptions tune a Writer; the zero value is the default.
-type WriterOptions struct {
-	// InlineMax is the size in bytes up to which an object travels within the metadata; 0 is DefaultInlineMax, a negative one
-	// puts every object into a file (canonical savepoints).
-	InlineMax int
-}
-
-// DefaultInlineMax is the default of WriterOptions.InlineMax (Flink's data-inline-threshold).
-const DefaultInlineMax = 20 << 10
+var (
+	_ Checkpoints = (*JobDir)(nil)
+	_ Checkpoints = (*JobMemory)(nil)
+)

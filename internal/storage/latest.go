@@ -1,0 +1,212 @@
+package storage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/snapshot"
+)
+
+// candidate is something in a job's directory that may be a completed checkpoint.
+type candidate struct {
+	id       base.CheckpointID
+	location string
+	pointer  string // the file that points to the location; "": the location is a directory of the job's own
+	damage   error  // why the pointer says nothing
+}
+
+func (c candidate) String() string {
+	if c.pointer != "" {
+		return path.Base(c.pointer) + " -> " + c.location
+	}
+	return path.Base(c.location)
+}
+
+// find lists the candidates, ascending.
+func (d *JobDir) find() ([]candidate, error) {
+	entries, err := d.fs.List(d.dir)
+	if err != nil {
+		return nil, fmt.Errorf("storage: looking for checkpoints of job %s: %w", d.job, err)
+	}
+	var found []candidate
+	for _, e := range entries {
+		if id, ok := numbered(e.Name, chkPrefix); ok && e.Dir {
+			found = append(found, candidate{id: id, location: path.Join(d.dir, e.Name)})
+		}
+		if id, ok := numbered(e.Name, pointerPrefix); ok && !e.Dir {
+			found = append(found, d.follow(id, path.Join(d.dir, e.Name)))
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
+	return found, nil
+}
+
+// numbered is the id in a name like chk-7, and only in one written so: chk-07 is not ours.
+func numbered(name, prefix string) (base.CheckpointID, bool) {
+	digits, found := strings.CutPrefix(name, prefix)
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return base.CheckpointID(id), found && err == nil && id > 0 && digits == strconv.FormatInt(id, 10)
+}
+
+func (d *JobDir) follow(id base.CheckpointID, name string) candidate {
+	c := candidate{id: id, pointer: name}
+	b, err := readFile(d.fs, name)
+	if err != nil {
+		c.damage = fmt.Errorf("storage: reading %s: %w", name, err)
+		return c
+	}
+	p, err := decodePointer(b)
+	if err == nil && p.id != id {
+		err = fmt.Errorf("%w: it is of savepoint %d", ErrDamaged, p.id)
+	}
+	if err != nil {
+		c.damage = fmt.Errorf("storage: %s is unusable: %w", name, err)
+		return c
+	}
+	c.location = p.location
+	return c
+}
+
+// errUnfinished says that a directory never became a checkpoint, or is one no more.
+var errUnfinished = errors.New("without " + metadataName)
+
+// read is the candidate's metadata. errUnfinished: it is none.
+func (d *JobDir) read(c candidate) (*snapshot.Metadata, error) {
+	if c.damage != nil {
+		return nil, c.damage
+	}
+	m, err := readMetadata(d.fs, c.location)
+	missing := errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, ErrDamaged)
+	switch {
+	case missing && c.pointer == "":
+		return nil, errUnfinished
+	case missing:
+		return nil, fmt.Errorf("storage: job %s stopped with savepoint %d, which is not at %s any more; bring it back, or name the "+
+			"checkpoint to start from: what that savepoint committed would come again: %w", d.job, c.id, c.location, markMissing(err))
+	case err != nil:
+		return nil, err
+	case m.ID != c.id || m.Job != d.job:
+		return nil, fmt.Errorf("storage: %s is %w: what lies there is checkpoint %d of job %s, not %d of %s",
+			c.location, ErrDamaged, m.ID, m.Job, c.id, d.job)
+	}
+	return m, nil
+}
+
+// Latest implements Checkpoints.
+//
+// An older checkpoint is never taken because a newer one cannot be read: the newer one's output is already committed, and would
+// come again.
+func (d *JobDir) Latest() (*snapshot.Metadata, string, error) {
+	found, err := d.find()
+	if err != nil {
+		return nil, "", err
+	}
+	var passed []string
+	for _, c := range slices.Backward(found) {
+		m, err := d.read(c)
+		if errors.Is(err, errUnfinished) {
+			passed = append(passed, fmt.Sprintf("%v %v", c, errUnfinished))
+			continue
+		}
+		d.reportPassed(passed)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w (no older checkpoint is taken in its place; to start from one, name it)", err)
+		}
+		return m, c.location, nil
+	}
+	return nil, "", d.none(passed)
+}
+
+func (d *JobDir) reportPassed(passed []string) {
+	for _, what := range passed {
+		d.logger().Warn("Passed over what never became a checkpoint.", "dir", d.dir, "what", what)
+	}
+}
+
+// none is ErrNone, with what is there instead.
+func (d *JobDir) none(passed []string) error {
+	what := strings.Join(passed, ", ")
+	switch {
+	case d.fresh:
+		what = "this is the job's first run"
+	case what == "":
+		what = "there is nothing but the job's record"
+	}
+	return fmt.Errorf("storage: %w in %s: %s", ErrNone, d.dir, what)
+}
+
+// Completed implements Checkpoints. What is damaged is left out, and left where it is.
+func (d *JobDir) Completed() ([]Completed, error) {
+	found, err := d.find()
+	if err != nil {
+		return nil, err
+	}
+	var all []Completed
+	for _, c := range found {
+		m, err := d.read(c)
+		switch {
+		case err == nil:
+			all = append(all, Completed{Metadata: m, Location: c.location})
+		case !errors.Is(err, errUnfinished):
+			d.logger().Warn("A checkpoint cannot be read; it is left as it is.", "checkpoint", c.String(), "error", err)
+		}
+	}
+	return all, nil
+}
+
+// Sweep implements Checkpoints. A directory goes when it has no metadata, lies below the newest one that has, and either is of an
+// older run or could not be discarded by this one. (One of this run may still be written.)
+func (d *JobDir) Sweep() (removed []string, err error) {
+	found, err := d.find()
+	if err != nil {
+		return nil, err
+	}
+	var newest base.CheckpointID
+	var unfinished []candidate
+	for _, c := range found {
+		completed := c.pointer != ""
+		if !completed {
+			if completed, err = d.hasMetadata(c); err != nil {
+				return nil, err
+			}
+		}
+		if completed {
+			newest = c.id
+		} else {
+			unfinished = append(unfinished, c)
+		}
+	}
+	var errs []error
+	for _, c := range unfinished {
+		if c.id >= newest || !d.sweepable(c) {
+			continue
+		}
+		if err := d.Discard(c.location); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, c.location)
+	}
+	return removed, errors.Join(errs...)
+}
+
+func (d *JobDir) hasMetadata(c candidate) (bool, error) {
+	_, err := d.fs.Stat(path.Join(c.location, metadataName))
+	if errors.Is(err, iofs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (d *JobDir) sweepable(c candidate) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return c.id <= d.inherited || d.undone[c.location]
+}

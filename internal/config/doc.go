@@ -11,6 +11,7 @@
 //	flags, rest, err := config.Take(os.Args[1:])     // -s, -p, -n, -D, --config; the rest is the user's
 //	cfg, err := config.Load(flags, code)             // config.yaml, then code, then the command line
 //	every := cfg.Get(config.CheckpointInterval)      // a time.Duration
+//	machine := cfg.Checkpointing()                   // what the options of checkpoints come to together
 //
 // # Which source wins
 //

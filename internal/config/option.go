@@ -24,7 +24,7 @@ type Option[T any] struct {
 
 // kind is how values of one type are read and written.
 type kind[T any] struct {
-	// name stands in the documentation and in messages, as in "want a duration".
+	// name stands in the documentation and in messages: "duration".
 	name string
 	// example is a spelling, for messages.
 	example string
@@ -86,7 +86,7 @@ func (o *Option[T]) typed(value any) (v T, err error) {
 			return v, nil
 		}
 	}
-	return v, fmt.Errorf("is a Go %T; want %s such as %s", value, o.kind.name, o.kind.example)
+	return v, fmt.Errorf("is a Go %T; the type is %s, such as %s", value, o.kind.name, o.kind.example)
 }
 
 func (o *Option[T]) describe() description {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/job"
 )
 
 // Mode is how checkpoints treat barriers.
@@ -36,19 +37,6 @@ const (
 	DeleteOnCancellation Retention = "DELETE_ON_CANCELLATION"
 	RetainOnCancellation Retention = "RETAIN_ON_CANCELLATION"
 	NoExternalized       Retention = "NO_EXTERNALIZED_CHECKPOINTS"
-)
-
-// Restart is a restart strategy.
-type Restart string
-
-// The restart strategies. Off and Disable mean None, as in Flink.
-const (
-	RestartNone             Restart = "none"
-	RestartOff              Restart = "off"
-	RestartDisable          Restart = "disable"
-	RestartFixedDelay       Restart = "fixed-delay"
-	RestartFailureRate      Restart = "failure-rate"
-	RestartExponentialDelay Restart = "exponential-delay"
 )
 
 // Values of SavepointPath that are not paths.
@@ -260,16 +248,19 @@ var AllowNonRestored = &Option[bool]{
 // ---- restart-strategy
 
 // RestartStrategy is what follows a failure.
-var RestartStrategy = &Option[Restart]{
+var RestartStrategy = &Option[job.Kind]{
 	Key:     "restart-strategy.type",
 	Aliases: []string{"restart-strategy"},
 	Unset:   "`exponential-delay` with periodic checkpoints, else `none`",
 	Doc: "What follows a failure of the job. `none` (also `off` and `disable`): it is FAILED. `fixed-delay`: it restarts so many " +
 		"times. `failure-rate`: it restarts unless too many failures fall in an interval. `exponential-delay`: it restarts after a " +
 		"delay that grows while failures follow each other.",
-	kind:  enums(RestartNone, RestartOff, RestartDisable, RestartFixedDelay, RestartFailureRate, RestartExponentialDelay),
-	limit: oneOf(RestartNone, RestartOff, RestartDisable, RestartFixedDelay, RestartFailureRate, RestartExponentialDelay),
+	kind:  enums(restartKinds...),
+	limit: oneOf(restartKinds...),
 }
+
+// restartKinds are all spellings of strategies; "off" and "disable" are Flink's other words for none.
+var restartKinds = []job.Kind{job.None, "off", "disable", job.FixedDelay, job.FailureRate, job.ExponentialDelay}
 
 // FixedDelayAttempts is how often fixed-delay restarts.
 var FixedDelayAttempts = &Option[int]{
@@ -277,7 +268,7 @@ var FixedDelayAttempts = &Option[int]{
 	Default: 1,
 	Doc:     "How many times the job restarts before it is FAILED.",
 	kind:    ints,
-	limit:   atLeast(ints, 0),
+	limit:   atLeast(ints, 1),
 }
 
 // FixedDelay is the delay of fixed-delay.

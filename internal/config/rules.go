@@ -43,9 +43,9 @@ func (b *builder) checkPeriods() {
 
 func (b *builder) checkStorage() {
 	switch dir := b.Get(CheckpointDir); {
-	case b.storage() == FilesystemStorage && dir == "":
+	case b.Storage() == FilesystemStorage && dir == "":
 		b.broken(CheckpointStorage.Key, "needs a directory, but there is", CheckpointDir.Key)
-	case b.storage() == JobManagerStorage && dir != "":
+	case b.Storage() == JobManagerStorage && dir != "":
 		b.idle(CheckpointDir.Key, "beside %s", b.cite(CheckpointStorage.Key))
 	}
 }

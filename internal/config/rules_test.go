@@ -1,9 +1,13 @@
 package config
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/job"
 )
 
 func TestRulesBetweenOptions(t *testing.T) {
@@ -61,40 +65,69 @@ func TestValuesWithoutEffectAreWarnings(t *testing.T) {
 }
 
 func TestEffectiveCheckpointing(t *testing.T) {
-	e := mustBuild(t, code(
-		"execution.checkpointing.interval", "1 s", "execution.checkpointing.min-pause", "5 s",
-		"execution.checkpointing.max-concurrent-checkpoints", 3, "execution.checkpointing.dir", "/d",
-	)).Checkpointing()
-	if e.Interval != 5*time.Second || e.BacklogInterval != 5*time.Second || e.MaxConcurrent != 1 || e.Storage != FilesystemStorage ||
-		e.Retention != RetainOnCancellation {
-		t.Errorf("got %+v", e)
+	for _, test := range []struct {
+		set  Layer
+		want checkpoint.Config
+	}{
+		{nil, checkpoint.Config{
+			Timeout: 10 * time.Minute, MaxConcurrent: 1, Retained: 1, Retention: checkpoint.RetainOnCancellation, FinishAtEnd: true,
+		}},
+		{code(
+			"execution.checkpointing.interval", "1 s", "execution.checkpointing.interval-during-backlog", "0",
+			"execution.checkpointing.min-pause", "400 d", "execution.checkpointing.mode", AtLeastOnce,
+			"execution.checkpointing.externalized-checkpoint-retention", "delete_on_cancellation",
+		), checkpoint.Config{
+			Interval: time.Second, BacklogInterval: -1, Timeout: 10 * time.Minute, MinPause: 365 * day, MaxConcurrent: 1, Retained: 1,
+			Retention: checkpoint.RetainOnFailure, AtLeastOnce: true,
+		}},
+		{code(
+			"execution.checkpointing.interval", "1 s", "execution.checkpointing.interval-during-backlog", "1 min",
+			"execution.checkpointing.unaligned", "true", "execution.checkpointing.aligned-checkpoint-timeout", "3 s",
+			"execution.checkpointing.tolerable-failed-checkpoints", -1, "execution.checkpointing.num-retained", 3,
+			"execution.checkpointing.externalized-checkpoint-retention", NoExternalized,
+		), checkpoint.Config{
+			Interval: time.Second, BacklogInterval: time.Minute, Timeout: 10 * time.Minute, MaxConcurrent: 1, Retained: 3,
+			TolerableFailures: -1, Retention: checkpoint.RetainNever, Unaligned: true, AlignedTimeout: 3 * time.Second,
+		}},
+	} {
+		got := mustBuild(t, test.set).Checkpointing()
+		if err := got.Validate(); got != test.want || err != nil {
+			t.Errorf("%v: got %+v %v", test.set, got, err)
+		}
 	}
-	e = mustBuild(t, code("execution.checkpointing.min-pause", "5 s")).Checkpointing()
-	if e.Interval != 0 || e.BacklogInterval != 0 || e.Storage != JobManagerStorage {
-		t.Errorf("got %+v", e)
-	}
-	if e = mustBuild(t, code("execution.checkpointing.min-pause", "400 d")).Checkpointing(); e.MinPause != 365*day {
-		t.Errorf("got %+v", e)
-	}
-	e = mustBuild(t, code("execution.checkpointing.interval", "1 s", "execution.checkpointing.interval-during-backlog", "0")).Checkpointing()
-	if e.Interval != time.Second || e.BacklogInterval != 0 {
-		t.Errorf("got %+v", e)
+}
+
+func TestStorageFollowsTheDirectory(t *testing.T) {
+	for want, set := range map[Storage]Layer{JobManagerStorage: nil, FilesystemStorage: code("execution.checkpointing.dir", "/d")} {
+		if got := mustBuild(t, set).Storage(); got != want {
+			t.Errorf("%v: got %s, want %s", set, got, want)
+		}
 	}
 }
 
 func TestRestartStrategyInForce(t *testing.T) {
-	for want, set := range map[Restart]Layer{
-		RestartNone:             nil,
-		RestartExponentialDelay: code("execution.checkpointing.interval", "1 s"),
-		RestartFixedDelay:       code("restart-strategy", "Fixed-Delay"),
+	for _, test := range []struct {
+		set  Layer
+		want job.Strategy
+	}{
+		{nil, job.Strategy{Kind: job.None}},
+		{code("restart-strategy.type", "off", "execution.checkpointing.interval", "1 s"), job.Strategy{Kind: job.None}},
+		{code("restart-strategy", "Fixed-Delay"), job.Strategy{Kind: job.FixedDelay, Delay: time.Second, Attempts: 1}},
+		{code("restart-strategy", "failure-rate"),
+			job.Strategy{Kind: job.FailureRate, Delay: time.Second, Attempts: 1, Interval: time.Minute}},
 	} {
-		if got := mustBuild(t, set).Restart(); got != want {
-			t.Errorf("%v: got %s, want %s", set, got, want)
+		got := mustBuild(t, test.set).Restart()
+		if err := got.Validate(); got != test.want || err != nil {
+			t.Errorf("%v: got %+v %v, want %+v", test.set, got, err, test.want)
 		}
 	}
-	off := code("restart-strategy.type", "off", "execution.checkpointing.interval", "1 s")
-	if got := mustBuild(t, off).Restart(); got != RestartNone {
-		t.Errorf("off is %s", got)
+}
+
+func TestTheDefaultStrategyIsTheMachines(t *testing.T) {
+	want := job.DefaultStrategy()
+	want.Attempts = math.MaxInt32
+	if got := mustBuild(t, code("execution.checkpointing.interval", "1 s")).Restart(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *program) decode(src []byte, at int, v, heap unsafe.Pointer, depth int) 
 				break
 			}
 			if !store(o.code, to, n) {
-				err = fmt.Errorf("%d does not fit", n)
+				err = fmt.Errorf("%d does not fit into %s", n, integerNames[o.code])
 			}
 		case o.code == opString:
 			var text []byte

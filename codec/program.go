@@ -62,6 +62,9 @@ const (
 	opMap
 )
 
+// integerNames names the operations up to opUint8 for errors.
+var integerNames = [...]string{"int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"}
+
 // nestingMax is how deep values may lie in each other. Bytes that ask for more are damaged; a value that does is a cycle,
 // or a list that should be a slice. Without the limit either would end the process: Go cannot recover from a stack that
 // has grown too large.

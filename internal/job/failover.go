@@ -69,6 +69,10 @@ func (m *Machine) operatorFailed(now checkpoint.Time, e OperatorFailed) {
 
 // failJob takes what the coordinator thinks a failure.
 func (m *Machine) failJob(now checkpoint.Time, a checkpoint.FailJob) {
+	if n := len(m.failures); a.Terminal && m.stopped != nil && n > 0 {
+		m.fail(&StoppedError{Job: m.config.Name, Location: m.stopped.Location, Err: m.failures[n-1]})
+		return
+	}
 	err := a.Err
 	if err == nil {
 		err = errors.New(a.Reason.Message())

@@ -1,0 +1,202 @@
+package jobmaster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/graph"
+	"github.com/weirstream/weir/internal/job"
+	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/storage"
+	"github.com/weirstream/weir/internal/task"
+)
+
+// restorable checks, before anything runs, that every part of a checkpoint finds its place in the job.
+func (m *Master) restorable(p Point) error {
+	err := p.Metadata.ValidateFinished(vertices(m.options.Graph))
+	if err == nil {
+		var match *snapshot.Match
+		if match, err = m.match(p); err == nil {
+			err = assignable(m.options.Graph, match)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the job cannot be restored from %s: %w", p.Location, err)
+	}
+	return nil
+}
+
+func (m *Master) match(p Point) (*snapshot.Match, error) {
+	return p.Metadata.Match(program(m.options.Graph, m.options.Hooks), m.options.AllowNonRestored)
+}
+
+func assignable(g *graph.Job, match *snapshot.Match) error {
+	for _, v := range g.Vertices {
+		for subtask := range v.Parallelism {
+			if _, err := assign(v, subtask, match); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// assign is what one subtask of a vertex gets back, by node of its chain; nil: the checkpoint does not know the operator.
+func assign(v *graph.Vertex, subtask int, match *snapshot.Match) ([]*snapshot.Restored, error) {
+	parts := make([]*snapshot.Restored, len(v.Nodes))
+	for i, n := range v.Nodes {
+		o := match.Operators[n.StateID()]
+		if o == nil {
+			continue
+		}
+		r, err := snapshot.Assign(o, v.Parallelism, subtask)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = &r
+	}
+	return parts, nil
+}
+
+// deploy starts executions, each with its part of the checkpoint.
+func (m *Master) deploy(a job.DeployTasks) {
+	specs := make([]task.Spec, 0, len(a.Tasks))
+	restore, err := m.restoring(a.From)
+	if restore != nil && err == nil {
+		m.stats.Restored = a.From.ID
+		m.log.Info(fmt.Sprintf("Restoring the job from checkpoint %d.", a.From.ID), "kind", a.From.Kind.String(), "location", restore.point.Location)
+	}
+	for _, x := range a.Tasks {
+		m.links[x.Task] = &link{exec: x}
+		if err != nil {
+			continue
+		}
+		var s task.Spec
+		if s, err = m.spec(x, restore); err == nil {
+			specs = append(specs, s)
+		}
+	}
+	if err != nil {
+		m.post(func() {
+			for _, x := range a.Tasks {
+				m.step(job.TaskReported{Exec: x, State: job.TaskFailed, Err: err, Permanent: true})
+			}
+		})
+		return
+	}
+	m.options.Worker.Deploy(specs)
+}
+
+// restoration is a restore point, matched with the job.
+type restoration struct {
+	point Point
+	match *snapshot.Match
+}
+
+// restoring is nil for an empty start.
+func (m *Master) restoring(from *checkpoint.Completed) (*restoration, error) {
+	if from == nil {
+		return nil, nil
+	}
+	p, ok := m.points[from.ID]
+	if !ok {
+		return nil, fmt.Errorf("jobmaster: checkpoint %d is to be restored, but its metadata is not known", from.ID)
+	}
+	match, err := m.match(p)
+	if err != nil {
+		return nil, err
+	}
+	return &restoration{point: p, match: match}, nil
+}
+
+func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
+	v, subtask := m.options.Graph.Locate(x.Task)
+	s := task.Spec{Job: m.options.Graph.Name, Exec: x, Vertex: v, Subtask: subtask, Options: m.options.Task,
+		Writer: func(location string) storage.Writer {
+			return m.options.Store.Writer(location, storage.WriterOptions{InlineMax: m.options.InlineMax})
+		}}
+	if r == nil {
+		return s, nil
+	}
+	parts, err := assign(v, subtask, r.match)
+	if err != nil {
+		return s, err
+	}
+	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, AllowDropped: m.options.AllowNonRestored,
+		Open: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) }}
+	return s, nil
+}
+
+// reset is one ResetOperators under way: the hooks and the new operator coordinators of some vertices.
+type reset struct {
+	left atomic.Int64
+	mu   sync.Mutex
+	err  error // protected by mu; the first one
+}
+
+// reset replaces the operator coordinators and restores the hooks, all at once and none of it here: it is user code. The last
+// one to be ready answers.
+func (m *Master) reset(a job.ResetOperators) {
+	restore, err := m.restoring(a.From)
+	if err != nil {
+		m.post(func() { m.step(job.OperatorsReset{Token: a.Token, Err: err, Permanent: true}) })
+		return
+	}
+	r := &reset{}
+	r.left.Store(int64(len(a.Vertices) + 1))
+	ready := func(err error) {
+		r.mu.Lock()
+		r.err = errors.Join(r.err, err)
+		err = r.err
+		r.mu.Unlock()
+		if r.left.Add(-1) == 0 {
+			m.post(func() { m.step(job.OperatorsReset{Token: a.Token, Err: err, Permanent: permanent(err)}) })
+		}
+	}
+	for _, v := range a.Vertices {
+		m.replaceRunner(m.options.Graph.Vertices[v], restore, ready)
+	}
+	m.others.Add(1)
+	go m.runHooks(restore, ready)
+}
+
+// runHooks restores the hooks, one after the other.
+func (m *Master) runHooks(r *restoration, ready func(error)) {
+	defer m.others.Done()
+	ready(m.restoreHooks(r))
+}
+
+func (m *Master) restoreHooks(r *restoration) error {
+	for _, hook := range m.options.Hooks {
+		var id base.CheckpointID
+		var state []byte
+		if r != nil {
+			id = r.point.Metadata.ID
+			if h := r.match.Hooks[hook.ID()]; h != nil {
+				var err error
+				if state, err = m.read(r.point.Location, h.State); err != nil {
+					return fmt.Errorf("reading the state of master hook %q: %w", hook.ID(), err)
+				}
+			}
+		}
+		if err := guard(func() error { return hook.Restore(m.ctx, id, state) }); err != nil {
+			return fmt.Errorf("restoring master hook %q: %w", hook.ID(), err)
+		}
+	}
+	return nil
+}
+
+// read is all bytes of a handle.
+func (m *Master) read(location string, h snapshot.Handle) ([]byte, error) {
+	r, err := m.options.Store.Open(location, h)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	return b, errors.Join(err, r.Close())
+}

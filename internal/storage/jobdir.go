@@ -180,7 +180,7 @@ func (d *JobDir) SetEndState(state string) error {
 func (d *JobDir) CreateLocation(id base.CheckpointID, kind snapshot.Kind, target string) (string, error) {
 	err := d.change(func(r *record) error {
 		if id <= r.largest {
-			return fmt.Errorf("storage: the checkpoint id %d was used before: the largest one is %d", id, r.largest)
+			return usedBefore(id, r.largest)
 		}
 		r.largest = id
 		return nil
@@ -213,7 +213,7 @@ func (d *JobDir) Open(location string, h snapshot.Handle) (Reader, error) {
 // Publish implements Checkpoints.
 func (d *JobDir) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	if m.Job != d.job {
-		return 0, fmt.Errorf("storage: checkpoint %d of job %s cannot be published by job %s", m.ID, m.Job, d.job)
+		return 0, foreign(m, d.job)
 	}
 	return publish(d.fs, location, m)
 }

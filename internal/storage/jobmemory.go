@@ -77,23 +77,31 @@ func (j *JobMemory) SetEndState(state string) error {
 
 // CreateLocation implements Checkpoints.
 func (j *JobMemory) CreateLocation(id base.CheckpointID, kind snapshot.Kind, target string) (string, error) {
-	location, err := j.reserve(id)
-	if err == nil && kind.IsSavepoint() {
+	if err := j.reserve(id); err != nil {
+		return "", err
+	}
+	if kind.IsSavepoint() {
 		return createSavepoint(j.fs, target, j.job)
 	}
-	return location, err
+	location := fmt.Sprintf("%s%s%d", memoryScheme, chkPrefix, id)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.locations[location] = true
+	return location, nil
 }
 
-func (j *JobMemory) reserve(id base.CheckpointID) (string, error) {
+func (j *JobMemory) reserve(id base.CheckpointID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if id <= j.largest {
-		return "", fmt.Errorf("storage: the checkpoint id %d was used before: the largest one is %d", id, j.largest)
+		return usedBefore(id, j.largest)
 	}
 	j.largest = id
-	location := fmt.Sprintf("%s%s%d", memoryScheme, chkPrefix, id)
-	j.locations[location] = true
-	return location, nil
+	return nil
+}
+
+func usedBefore(id, largest base.CheckpointID) error {
+	return fmt.Errorf("storage: the checkpoint id %d was used before: the largest one is %d", id, largest)
 }
 
 // Writer implements Checkpoints.
@@ -112,7 +120,7 @@ func (j *JobMemory) Open(location string, h snapshot.Handle) (Reader, error) {
 // Publish implements Checkpoints.
 func (j *JobMemory) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	if m.Job != j.job {
-		return 0, fmt.Errorf("storage: checkpoint %d of job %s cannot be published by job %s", m.ID, m.Job, j.job)
+		return 0, foreign(m, j.job)
 	}
 	if !isMemory(location) {
 		return publish(j.fs, location, m)
@@ -128,6 +136,10 @@ func (j *JobMemory) Publish(location string, m *snapshot.Metadata) (int64, error
 	}
 	j.completed[m.ID] = stored{location: location, metadata: b}
 	return int64(len(b)), nil
+}
+
+func foreign(m *snapshot.Metadata, job base.JobID) error {
+	return fmt.Errorf("storage: checkpoint %d of job %s cannot be published by job %s", m.ID, m.Job, job)
 }
 
 // PointSavepoint implements Checkpoints.

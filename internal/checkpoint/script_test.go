@@ -238,6 +238,7 @@ var enums = map[reflect.Type][]fmt.Stringer{
 	reflect.TypeFor[Format]():    {Canonical, Native},
 	reflect.TypeFor[Alignment](): {AtLeastOnce, Aligned, Unaligned},
 	reflect.TypeFor[TaskState](): {TaskDeploying, TaskRunning, TaskFinished, TaskGone},
+	reflect.TypeFor[Progress]():  {Begun, Succeeded, Failed},
 	reflect.TypeFor[JobEnd]():    {JobFinished, JobCanceled, JobFailed, JobSuspended},
 	reflect.TypeFor[Reason](): func() (all []fmt.Stringer) {
 		for r := range reasons {
@@ -351,7 +352,7 @@ func showFields(v reflect.Value) string {
 			b.WriteString(showFields(f))
 		case Completed:
 		default:
-			if text := showValue(f, x); text != "" {
+			if text := showValue(name, f, x); text != "" {
 				fmt.Fprintf(&b, " %s=%s", strings.ToLower(name), text)
 			}
 		}
@@ -360,14 +361,17 @@ func showFields(v reflect.Value) string {
 }
 
 // showValue is "" for what need not be said.
-func showValue(f reflect.Value, x any) string {
+func showValue(name string, f reflect.Value, x any) string {
 	switch x := x.(type) {
 	case bool:
 		if !x {
 			return ""
 		}
 		return "true"
-	case int: // channels, vertices and hooks begin with 0
+	case int:
+		if x == 0 && name != "Channel" && name != "Vertex" && name != "Hook" { // these begin with 0
+			return ""
+		}
 		return strconv.Itoa(x)
 	case base.Exec:
 		if x == NoExec {

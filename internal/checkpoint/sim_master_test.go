@@ -1,0 +1,431 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weirstream/weir/internal/base"
+)
+
+// This file drives the Coordinator: it performs its actions on a disk in memory, deploys its tasks, and kills it.
+
+// disk is what survives every process.
+type disk struct {
+	lastID   base.CheckpointID                // the largest id used
+	metadata map[base.CheckpointID]*Completed // published
+	stored   map[base.CheckpointID]bool
+	shapes   map[*Completed]*shape
+	notified map[base.CheckpointID]bool
+	ended    map[base.CheckpointID]bool // reported as succeeded or failed
+}
+
+func (d *disk) init() {
+	d.metadata = map[base.CheckpointID]*Completed{}
+	d.stored = map[base.CheckpointID]bool{}
+	d.shapes = map[*Completed]*shape{}
+	d.notified = map[base.CheckpointID]bool{}
+	d.ended = map[base.CheckpointID]bool{}
+}
+
+// io is an action that waits for its answer; do makes it happen.
+type io struct {
+	action CoordinatorAction
+	do     func() CoordinatorEvent
+}
+
+var errDisk = errors.New("disk")
+
+// tell gives the master an event and performs what it answers. An event that comes up meanwhile waits.
+func (w *world) tell(e CoordinatorEvent) {
+	w.inbox = append(w.inbox, e)
+	if w.performing {
+		return
+	}
+	w.performing = true
+	for len(w.inbox) > 0 && !w.stopped {
+		e := w.inbox[0]
+		w.inbox = w.inbox[1:]
+		w.logf("%T%+v", e, e)
+		w.tally.machineSteps++
+		w.markBefore(e)
+		for _, a := range w.faultyStep(e) {
+			w.logf("    %T%+v", a, a)
+			w.perform(a)
+		}
+		w.markAfter()
+	}
+	w.inbox, w.performing = nil, false
+}
+
+func (w *world) perform(a CoordinatorAction) {
+	switch a := a.(type) {
+	case CreateLocation:
+		w.createLocation(a)
+	case SnapshotOperator:
+		w.snapshotEnumerator(a)
+	case SnapshotHook:
+		w.ask(a, func() CoordinatorEvent {
+			if w.troubled(60) {
+				return HookSnapped{Token: a.Token, Err: errDisk}
+			}
+			return HookSnapped{Token: a.Token, State: "hook"}
+		})
+	case TriggerTasks:
+		for _, x := range a.Tasks {
+			w.send(x, Triggered{a.Barrier})
+		}
+	case SendEvent:
+		w.send(a.Exec, a)
+	case WriteMetadata:
+		w.writeMetadata(a)
+	case Store:
+		w.ask(a, func() CoordinatorEvent { return w.store(a) })
+	case NotifyComplete:
+		w.notifyComplete(a)
+	case NotifyAborted:
+		w.tally.aborts++
+		for _, x := range a.Tasks {
+			w.send(x, AbortNotified{a.ID, a.LatestComplete})
+		}
+	case Discard:
+		w.ask(a, func() CoordinatorEvent { return w.discard(a) })
+	case Reply:
+		w.reply(a)
+	case Restore:
+		if !w.down {
+			w.failf("a restore that nobody asked for")
+		}
+		w.deploy(a.From)
+	case FailJob:
+		w.marks.hitIf(a.Terminal, "terminal failure")
+		w.marks.hitIf(!a.Terminal && a.Exec == NoExec, "tolerable failures exceeded")
+		w.stopped, w.failing = a.Terminal, true
+	case Report:
+		w.report(a)
+	default:
+		panic(fmt.Sprintf("unknown action %T", a))
+	}
+}
+
+// ask has an action answered some time.
+func (w *world) ask(a CoordinatorAction, do func() CoordinatorEvent) {
+	w.questions = append(w.questions, io{a, do})
+}
+
+// answer answers one of the open questions, in any order.
+func (w *world) answer() bool {
+	if len(w.questions) == 0 {
+		return false
+	}
+	i := w.rng.IntN(len(w.questions))
+	q := w.questions[i]
+	w.questions = slices.Delete(w.questions, i, i+1)
+	w.tell(q.do())
+	return true
+}
+
+func (w *world) createLocation(a CreateLocation) {
+	if a.ID <= w.disk.lastID {
+		w.failf("id %d is used again: %d has been", a.ID, w.disk.lastID)
+	}
+	w.ask(a, func() CoordinatorEvent {
+		w.disk.lastID = max(w.disk.lastID, a.ID)
+		if w.troubled(40) {
+			return LocationCreated{Token: a.Token, Err: errDisk}
+		}
+		return LocationCreated{Token: a.Token, Location: fmt.Sprint("chk-", a.ID), Wall: int64(w.now)}
+	})
+}
+
+func (w *world) writeMetadata(a WriteMetadata) {
+	w.checkCut(a.Completed)
+	if w.fault == notifyBeforeStored {
+		w.notifyComplete(NotifyComplete{ID: a.Completed.ID})
+	}
+	w.ask(a, func() CoordinatorEvent {
+		if w.troubled(30) {
+			return MetadataWritten{Token: a.Token, Err: errDisk}
+		}
+		w.publish(a.Completed)
+		return MetadataWritten{Token: a.Token, Bytes: 100}
+	})
+}
+
+func (w *world) publish(d *Completed) {
+	if w.disk.metadata[d.ID] != nil {
+		w.failf("the metadata of %d is published twice", d.ID)
+	}
+	for _, part := range d.Tasks {
+		if s, ok := part.(*simSnapshot); ok && s.deleted {
+			w.failf("the metadata of %d is published after its files were deleted", d.ID)
+		}
+	}
+	w.disk.metadata[d.ID] = d
+}
+
+func (w *world) store(a Store) CoordinatorEvent {
+	if w.troubled(60) {
+		return Stored{Token: a.Token, Err: errDisk}
+	}
+	w.disk.stored[a.Completed.ID] = true
+	return Stored{Token: a.Token}
+}
+
+func (w *world) notifyComplete(a NotifyComplete) {
+	w.checkNotify(a.ID)
+	w.marks.hitIf(w.fault == noFault && w.master.latest().ID > a.ID, "older completes after newer")
+	w.tally.checkpoints++
+	for _, x := range a.Tasks {
+		w.send(x, CompleteNotified{a.ID})
+	}
+}
+
+func (w *world) discard(a Discard) CoordinatorEvent {
+	if a.Completed != nil {
+		if l := w.master.latest(); l != nil && l.ID == a.ID {
+			w.failf("the latest checkpoint %d is deleted", a.ID)
+		}
+		delete(w.disk.metadata, a.ID)
+		for _, part := range a.Completed.Tasks {
+			if s, ok := part.(*simSnapshot); ok {
+				s.deleted = true
+			}
+		}
+		delete(w.disk.shapes, a.Completed)
+	}
+	if s, ok := a.State.(*simSnapshot); ok {
+		w.marks.hit("late acknowledgement deleted")
+		s.deleted = true
+	}
+	w.checkFiles()
+	return Discarded{a.Token}
+}
+
+func (w *world) reply(a Reply) {
+	if !w.requests[a.Request] {
+		w.failf("a second reply to request %d", a.Request)
+	}
+	delete(w.requests, a.Request)
+	if a.Reason != NoReason {
+		return
+	}
+	w.tally.savepoints++
+	if w.disk.metadata[a.ID] == nil {
+		w.failf("the reply says that %d is complete, but it has no metadata", a.ID)
+	}
+}
+
+func (w *world) report(a Report) {
+	if a.What == Begun || a.ID == 0 {
+		w.marks.hitIf(a.What == Failed, a.Reason.String())
+		return
+	}
+	if w.disk.ended[a.ID] {
+		w.failf("checkpoint %d ends twice", a.ID)
+	}
+	w.disk.ended[a.ID] = true
+	w.marks.hitIf(a.What == Failed, a.Reason.String())
+}
+
+// snapshotEnumerator takes its state now; the answer follows what it has sent before.
+func (w *world) snapshotEnumerator(a SnapshotOperator) {
+	answer := OperatorSnapped{Token: a.Token, State: slices.Clone(w.unassigned)}
+	if w.troubled(60) {
+		answer = OperatorSnapped{Token: a.Token, Err: errDisk}
+	}
+	w.outbox = append(w.outbox, answer)
+}
+
+// enumerate has the enumerator assign a split, or tell a reader that there are no more.
+func (w *world) enumerate() bool {
+	if len(w.tasks) == 0 || w.down {
+		return false
+	}
+	to := w.taskOf(splitsSource, w.rng.IntN(w.parallel[splitsSource]))
+	if to.ended {
+		return false
+	}
+	const noMore = -1
+	split := noMore
+	if len(w.unassigned) > 0 {
+		split = w.unassigned[0]
+		w.unassigned = w.unassigned[1:]
+	}
+	w.outbox = append(w.outbox, OperatorSent{Vertex: w.vertexOf[splitsSource], To: to.exec.Task, Payload: split})
+	return true
+}
+
+func (w *world) passOutbox() bool {
+	if len(w.outbox) == 0 {
+		return false
+	}
+	e := w.outbox[0]
+	w.outbox = w.outbox[1:]
+	if sent, ok := e.(OperatorSent); ok && w.fault == eventsNotHeld {
+		w.send(w.tasks[sent.To].exec, SendEvent{Exec: w.tasks[sent.To].exec, Payload: sent.Payload})
+		return true
+	}
+	w.tell(e)
+	return true
+}
+
+// resetEnumerator is a new enumerator: what the old one sent is gone, its snapshots are still answered.
+func (w *world) resetEnumerator(unassigned []int) {
+	w.unassigned = slices.Clone(unassigned)
+	w.outbox = slices.DeleteFunc(w.outbox, func(e CoordinatorEvent) bool {
+		_, sent := e.(OperatorSent)
+		return sent
+	})
+}
+
+// send puts a message on the link of an execution, or loses it. Messages are numbered: the next one shows the gap.
+func (w *world) send(x base.Exec, m any) {
+	if int(x.Task) < len(w.tasks) {
+		t := w.tasks[x.Task]
+		if t.exec == x && !t.done {
+			if w.troubled(300) {
+				w.marks.hit("message to a task lost")
+				t.gap = true
+				return
+			}
+			if t.gap {
+				m = gap{}
+			}
+			t.link = append(t.link, m)
+			return
+		}
+	}
+	if m, ok := m.(Triggered); ok {
+		w.up = append(w.up, TriggerRefused{x, m.Barrier.ID, UnknownTask, errors.New("no such task")})
+	}
+}
+
+// gap is any message behind a lost one.
+type gap struct{}
+
+// deliverUp gives the master a message of a task. Acknowledgements overtake, are lost and doubled; the rest is in order.
+func (w *world) deliverUp() bool {
+	if len(w.up) == 0 {
+		return false
+	}
+	i := w.rng.IntN(len(w.up))
+	if _, ok := w.up[i].(TaskAcked); !ok {
+		i = 0
+	}
+	e := w.up[i]
+	w.up = slices.Delete(w.up, i, i+1)
+	w.tell(e)
+	return true
+}
+
+// sendUp sends an answer of a task to the master.
+func (w *world) sendUp(e CoordinatorEvent) {
+	switch {
+	case w.troubled(60):
+		return
+	case w.troubled(60):
+		w.up = append(w.up, e)
+	}
+	w.up = append(w.up, e)
+}
+
+// crashTasks kills all tasks; the master asks what to restore from.
+func (w *world) crashTasks() {
+	if w.down {
+		return
+	}
+	w.down = true
+	tasks := w.tasks
+	w.tasks, w.channels = nil, nil
+	w.tell(JobNotRunning{})
+	for _, t := range tasks {
+		w.tell(TaskChanged{t.exec, TaskGone})
+	}
+	w.tell(RestoreAsked{})
+}
+
+// crashMaster kills the master. What it had begun to write may or may not have happened.
+func (w *world) crashMaster() {
+	for _, q := range w.questions {
+		switch a := q.action.(type) {
+		case WriteMetadata:
+			if w.oneIn(2) {
+				w.marks.hit("metadata published by a dead master")
+				w.publish(a.Completed)
+			}
+		case Store:
+			if w.oneIn(2) {
+				w.disk.stored[a.Completed.ID] = true
+			}
+		default:
+		}
+	}
+	w.startMaster()
+}
+
+// startMaster starts the job from the latest that the disk has, at another parallelism.
+func (w *world) startMaster() {
+	r := w.rng
+	w.tally.masters++
+	old := w.parallel
+	w.parallel = [roles]int{1 + r.IntN(3), old[rulesSource], 1 + r.IntN(3), 1 + r.IntN(3)}
+	w.makeGraph()
+	completed := w.recovered()
+	var err error
+	w.master, err = NewCoordinator(w.cfg, w.graph, Recovered{LastID: w.disk.lastID, Completed: completed})
+	if err != nil {
+		panic(err)
+	}
+	w.questions, w.outbox, w.inbox = nil, nil, nil
+	clear(w.requests)
+	w.stopped, w.performing = false, false
+	w.deploy(w.master.latest())
+}
+
+// recovered lists what a restart finds: checkpoints with metadata, and the newest savepoint that a job stopped with.
+func (w *world) recovered() []*Completed {
+	var all []*Completed
+	for _, d := range w.disk.metadata {
+		terminal := d.Kind.IsSynchronous() && w.disk.stored[d.ID] && w.fault != terminalIgnored
+		if !d.Kind.IsSavepoint() || terminal {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Completed) int { return int(a.ID - b.ID) })
+	return all
+}
+
+func (w *world) makeGraph() {
+	w.graph = Graph{}
+	for ro := range roles {
+		w.vertexOf[ro] = -1
+		if w.parallel[ro] == 0 {
+			continue
+		}
+		v := Vertex{
+			Name: [...]string{"splits", "rules", "count", "sink"}[ro], First: base.Task(w.graph.Tasks()), Parallelism: w.parallel[ro],
+			Coordinated: ro == splitsSource, Union: ro == splitsSource && w.seed%7 == 0,
+		}
+		switch ro {
+		case counter:
+			v.Inputs = []Edge{{From: w.vertexOf[splitsSource]}}
+			if w.parallel[rulesSource] > 0 {
+				v.Inputs = append(v.Inputs, Edge{From: w.vertexOf[rulesSource]})
+			}
+		case sink:
+			v.Inputs = []Edge{{From: w.vertexOf[counter]}}
+			if w.sinkEdge == pointwise {
+				v.Inputs[0].Pattern = Pointwise
+			}
+		default:
+		}
+		w.vertexOf[ro] = len(w.graph.Vertices)
+		w.graph.Vertices = append(w.graph.Vertices, v)
+	}
+}
+
+// taskOf is a subtask of a role.
+func (w *world) taskOf(ro role, i int) *simTask {
+	return w.tasks[int(w.graph.Vertices[w.vertexOf[ro]].First)+i]
+}

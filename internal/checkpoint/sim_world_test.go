@@ -1,0 +1,325 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirstream/weir/internal/base"
+)
+
+// The simulation is one job whose machines are the real ones and whose everything else is slices and one random number
+// generator:
+//
+//	splits source --hash--> count --pointwise or rebalance--> sink
+//	rules source --broadcast--^
+//
+// A pick takes one thing at random and does it: a task takes an item from a channel or emits one, a channel carries an item from
+// its sender's queue to its receiver's, a message arrives, an I/O is answered, the clock jumps, something fails. The checkers
+// (sim_check_test.go) look after every step of a machine, at every checkpoint and at the end.
+
+// role is what a vertex does.
+type role int
+
+const (
+	splitsSource role = iota // reads splits that its enumerator assigns
+	rulesSource              // reads one list and broadcasts it
+	counter                  // counts by key, and collects the rules
+	sink                     // commits transactions in two phases
+	roles
+)
+
+// edge is how a channel's sender chooses its receivers, and what becomes of records in flight at another parallelism.
+type edge int
+
+const (
+	hash      edge = iota // by key
+	broadcast             // to all; never in flight
+	pointwise             // by subtask
+	rebalance             // to any
+)
+
+// world is the whole simulation of one job, over all its failovers, masters and savepoints, until its results are complete.
+type world struct {
+	seed    uint64
+	rng     *rand.Rand
+	now     Time
+	picks   int // how often something was tried
+	steps   int // how often something was done
+	calm    bool
+	verbose bool
+	fault   fault
+	marks   marks
+	tally   tally
+
+	// The job.
+	cfg        Config
+	sinkEdge   edge
+	splits     int // how many, of
+	length     int // records each
+	ruleCount  int
+	slow       int // this task is slow
+	parallel   [roles]int
+	graph      Graph
+	vertexOf   [roles]int // -1: not in the graph
+	unassigned []int      // the enumerator's state
+	outbox     []CoordinatorEvent
+	doneSplits []int // of sources that finished before the restore
+
+	// What runs.
+	master      *Coordinator
+	inbox       []CoordinatorEvent // behind the step that is being performed
+	performing  bool
+	questions   []io
+	up          []CoordinatorEvent // messages of tasks
+	tasks       []*simTask
+	channels    []*simChannel
+	lastAttempt base.Attempt
+	down        bool // waits for Restore
+	failing     bool // a failover comes with the end of this step
+	stopped     bool // a person has to start it again
+	finished    bool // the results are complete
+	requests    map[Request]bool
+
+	disk disk
+	sink committed
+}
+
+// tally sums up what a simulation did.
+type tally struct {
+	runs, picks, steps, machineSteps           int
+	checkpoints, savepoints, restores, masters int
+	aborts, unaligned, resumes                 int
+}
+
+func (t *tally) add(o tally) {
+	t.runs += o.runs
+	t.picks += o.picks
+	t.steps += o.steps
+	t.machineSteps += o.machineSteps
+	t.checkpoints += o.checkpoints
+	t.savepoints += o.savepoints
+	t.restores += o.restores
+	t.masters += o.masters
+	t.aborts += o.aborts
+	t.unaligned += o.unaligned
+	t.resumes += o.resumes
+}
+
+const ms = time.Millisecond
+
+func newWorld(seed uint64, f fault, m marks) *world {
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := &world{
+		seed: seed, rng: r, fault: f, marks: m,
+		cfg:       randomConfig(r),
+		sinkEdge:  pointwise + edge(r.IntN(2)),
+		splits:    1 + r.IntN(5),
+		length:    10 + r.IntN(400),
+		ruleCount: 5 + r.IntN(100),
+		slow:      r.IntN(12),
+		requests:  map[Request]bool{},
+	}
+	if r.IntN(2) == 0 {
+		w.parallel[rulesSource] = 1
+	}
+	w.disk.init()
+	w.sink.init()
+	w.startMaster()
+	return w
+}
+
+func randomConfig(r *rand.Rand) Config {
+	cfg := Config{
+		Interval: 20 * ms, Timeout: 200 * ms, FirstDelay: time.Duration(r.IntN(20)) * ms,
+		TolerableFailures: -1, Retained: 1 + r.IntN(2), Retention: Retention(r.IntN(3)), FinalRetry: 10 * ms, Hooks: r.IntN(2),
+	}
+	switch r.IntN(5) {
+	case 0:
+		cfg.MaxConcurrent = 1 + r.IntN(3)
+	case 1:
+		cfg.MinPause = 5 * ms
+	case 2:
+		cfg.Unaligned = true
+	case 3:
+		cfg.Unaligned, cfg.AlignedTimeout = true, time.Duration(1+r.IntN(10))*ms
+	case 4:
+		cfg.AtLeastOnce, cfg.MaxConcurrent = true, 1+r.IntN(3)
+	}
+	switch r.IntN(6) {
+	case 0:
+		cfg.BacklogInterval = -1
+	case 1:
+		cfg.BacklogInterval = 60 * ms
+	case 2:
+		cfg.TolerableFailures = r.IntN(3)
+	}
+	return cfg
+}
+
+// violation is what a checker panics with.
+type violation string
+
+func (w *world) failf(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
+
+func (w *world) logf(format string, args ...any) {
+	if w.verbose {
+		fmt.Printf("%9.3fms %s\n", float64(w.now)/1e6, fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) oneIn(n int) bool { return w.rng.IntN(n) == 0 }
+
+// troubled: something bad happens now, once in n times while it is not calm.
+func (w *world) troubled(n int) bool { return !w.calm && w.oneIn(n) }
+
+// pick does one thing.
+func (w *world) pick() {
+	r := w.rng
+	w.picks++
+	w.now += Time(r.IntN(20_000))
+	if w.chosen(r.IntN(100)) {
+		w.steps++
+	}
+	w.afterwards()
+}
+
+// chosen does the thing that a number below 100 stands for; false: there was nothing to do.
+func (w *world) chosen(k int) bool {
+	switch {
+	case k < 45:
+		return len(w.tasks) > 0 && w.work(w.tasks[w.rng.IntN(len(w.tasks))])
+	case k < 75:
+		return len(w.channels) > 0 && w.carry(w.channels[w.rng.IntN(len(w.channels))])
+	case k < 82:
+		return len(w.tasks) > 0 && w.deliver(w.tasks[w.rng.IntN(len(w.tasks))])
+	case k < 86:
+		return w.deliverUp()
+	case k < 90:
+		return w.answer()
+	case k < 94:
+		return len(w.tasks) > 0 && w.upload(w.tasks[w.rng.IntN(len(w.tasks))])
+	case k < 96:
+		return w.enumerate()
+	case k < 98:
+		return w.passOutbox()
+	case k < 99:
+		w.now += Time(w.rng.IntN(3_000_000))
+		return true
+	default:
+		return w.meddle()
+	}
+}
+
+// afterwards lets happen what follows by itself: alarms, failovers, the job's end.
+func (w *world) afterwards() {
+	const heartbeat = 2000
+	if w.picks%heartbeat == 0 {
+		for _, t := range w.tasks {
+			w.failing = w.failing || t.gap && !t.done
+		}
+	}
+	if d, ok := w.master.Deadline(); ok && d <= w.now {
+		w.tell(TimePassed{})
+	}
+	for _, t := range w.tasks {
+		if d, ok := t.handler.Deadline(); ok && d <= w.now && !t.done {
+			w.tellTask(t, AlarmRang{})
+		}
+	}
+	if w.failing && !w.stopped {
+		w.crashTasks()
+	}
+	w.failing = false
+	switch {
+	case w.stopped:
+		w.startMaster()
+	case !w.allDone():
+	case w.master.terminal != nil:
+		w.startMaster() // a person resumes from the savepoint
+	default:
+		w.finish()
+	}
+}
+
+func (w *world) allDone() bool {
+	for _, t := range w.tasks {
+		if !t.done {
+			return false
+		}
+	}
+	return len(w.tasks) > 0 && !w.down
+}
+
+// meddle is a user, or a failure.
+func (w *world) meddle() bool {
+	r := w.rng
+	switch {
+	case w.calm:
+		return false
+	case r.IntN(25) == 0 && len(w.tasks) > 0:
+		w.crashTasks()
+	case r.IntN(50) == 0 && !w.allDone():
+		w.crashMaster()
+	case r.IntN(8) == 0:
+		w.request()
+	case r.IntN(20) == 0:
+		w.tell(BacklogChanged{Vertex: w.vertexOf[splitsSource], Backlog: w.oneIn(2)})
+	default:
+		return false
+	}
+	return true
+}
+
+// request is what a user wants.
+func (w *world) request() {
+	e := Requested{Request: Request(w.picks), Kind: Savepoint, Format: Native}
+	switch k := w.rng.IntN(20); {
+	case k < 5:
+		e.Kind, e.StopScheduler = Suspend, true
+	case k < 6:
+		e.Kind, e.StopScheduler = Drain, true
+	case k < 8:
+		e.Kind = Checkpoint
+	case k < 9:
+		e.Kind = FullCheckpoint
+	case k < 10:
+		e.StopScheduler = true // cancel-with-savepoint, and then it is not cancelled
+	}
+	w.requests[e.Request] = true
+	w.tell(e)
+}
+
+// finish ends a job all of whose tasks have finished, and compares its results with the reference.
+func (w *world) finish() {
+	w.tell(Closed{JobFinished})
+	for len(w.questions) > 0 || len(w.outbox) > 0 {
+		w.passOutbox()
+		w.answer()
+	}
+	w.checkClosed()
+	w.checkResults()
+	w.finished = true
+}
+
+// run simulates one job to its end.
+func (w *world) run() (err error) {
+	defer func() {
+		r := recover()
+		if v, ok := r.(violation); ok {
+			err = fmt.Errorf("seed %d, pick %d: %s", w.seed, w.picks, string(v))
+		} else if r != nil {
+			panic(fmt.Sprintf("seed %d, pick %d: %v", w.seed, w.picks, r))
+		}
+		w.tally.runs, w.tally.picks, w.tally.steps = 1, w.picks, w.steps
+	}()
+	const calmAfter, stuckAfter = 20_000, 150_000
+	for !w.finished {
+		w.pick()
+		w.calm = w.picks > calmAfter
+		if w.picks > stuckAfter {
+			w.failf("the job does not finish: %+v", w.master.Status())
+		}
+	}
+	return nil
+}

@@ -59,7 +59,7 @@ func gathering[T any]() (Out[T], *gatherer[T]) {
 	e, g := &operator.Emitter[T]{}, &gatherer[T]{}
 	e.Init()
 	e.To(g)
-	return Out[T]{e}, g
+	return Out[T]{e: e}, g
 }
 
 // laneJob is one run of a generator: an enumerator and its readers.

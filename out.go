@@ -8,10 +8,32 @@ import (
 )
 
 // Out is where a function emits records. It is valid during the call that it was given to.
-type Out[T any] struct{ e *operator.Emitter[T] }
+type Out[T any] struct {
+	e      *operator.Emitter[T]
+	splits *splitProgress // of a source's reader; else nil
+}
 
 // Emit sends v on, with the timestamp of the record or timer being processed.
 func (o Out[T]) Emit(v T) { o.e.Emit(v) }
 
 // EmitAt sends v on, with a timestamp of its own.
 func (o Out[T]) EmitAt(v T, at time.Time) { o.e.EmitAt(v, base.TimeOf(at)) }
+
+// Split says, in a reader, that the records that follow are of the split with this id. The source's watermark is then the
+// least over the splits that have not been finished by SplitDone, so that no split's records are late because another one is
+// ahead.
+func (o Out[T]) Split(id string) Out[T] {
+	if o.splits != nil {
+		o.e.Push()
+		o.splits.enter(id)
+	}
+	return o
+}
+
+// SplitDone says, in a reader, that the split has no more records.
+func (o Out[T]) SplitDone(id string) {
+	if o.splits != nil {
+		o.e.Push()
+		o.splits.finish(id)
+	}
+}

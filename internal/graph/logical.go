@@ -161,6 +161,24 @@ func suggestUID(name string) string {
 	return strings.ToLower(strings.Join(strings.Fields(name), "-"))
 }
 
+// UnboundedInputs are the nodes that records of an unbounded source can reach.
+func (l *Logical) UnboundedInputs() map[NodeID]bool {
+	reached := map[NodeID]bool{}
+	for _, n := range l.Nodes {
+		if n.Kind == Source && !n.Bounded {
+			reached[n.ID] = true
+		}
+	}
+	for _, n := range l.Nodes { // edges go forward, so one pass is enough
+		for _, e := range l.Edges {
+			if e.To == n.ID && reached[e.From] {
+				reached[n.ID] = true
+			}
+		}
+	}
+	return reached
+}
+
 // read is true where some edge begins at the node.
 func (l *Logical) read(id NodeID) bool {
 	for _, e := range l.Edges {

@@ -3,7 +3,9 @@ package operator
 import (
 	"context"
 	"fmt"
+	"reflect"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/exchange"
 	"github.com/weirstream/weir/internal/graph"
 )
@@ -11,6 +13,8 @@ import (
 // Wire makes the two ends of an edge. It is what a graph.Edge carries: the one value that knows the type of the records
 // where everything around it does not.
 type Wire interface {
+	// Check tells why records cannot travel between processes; nil: they can.
+	Check() error
 	// Chain makes an edge within a task: from's output tag pushes into to's input.
 	Chain(from, to Operator, tag string, input int) error
 	// Writer makes the sending end: from's output tag goes to the partition.
@@ -56,6 +60,9 @@ type Edge[T any] struct {
 	// Choose picks the receiver, of n; nil but for Custom edges.
 	Choose func(v T, n int) int
 }
+
+// Check implements Wire.
+func (*Edge[T]) Check() error { return codec.Check(reflect.TypeFor[T]()) }
 
 // Chain implements Wire.
 func (*Edge[T]) Chain(from, to Operator, tag string, input int) error {

@@ -80,6 +80,16 @@ func (e *Emitter[T]) Emit(v T) {
 	}
 }
 
+// Pending is true where records wait for Push or Flush.
+func (e *Emitter[T]) Pending() bool { return e.n > 0 }
+
+// Push pushes what was gathered; the next Flush returns its error.
+func (e *Emitter[T]) Push() {
+	if e.n > 0 {
+		e.push()
+	}
+}
+
 // EmitAt sends v with a timestamp of its own.
 func (e *Emitter[T]) EmitAt(v T, t base.EventTime) {
 	own := e.time
@@ -108,9 +118,7 @@ func (e *Emitter[T]) push() {
 
 // Flush pushes what was gathered, and returns the first error of the chain behind.
 func (e *Emitter[T]) Flush() error {
-	if e.n > 0 {
-		e.push()
-	}
+	e.Push()
 	return e.hop.err
 }
 

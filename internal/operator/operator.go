@@ -11,17 +11,17 @@ import (
 
 // Operator is one operator of a chain, on one subtask. Only the subtask's goroutine calls it.
 //
-// Its life: Input and Output while the chain is wired; Setup; Restore, where there is something; Open, the last of the
+// Its life: Setup; Input and Output while the chain is wired; Restore, where there is something; Open, the last of the
 // chain first; then records, control, snapshots and notifications in any order; Close, always.
 type Operator interface {
 	// Control reaches the head of a chain here; operators behind get it through their inputs.
 	Control
+	// Setup hears where the operator runs, and makes its state ready for Restore.
+	Setup(rt *Runtime) error
 	// Input is the In[T] numbered i.
 	Input(i int) any
 	// Output is the *Emitter[T] of the main output (tag "") or of a side output; nil: there is none of that name.
 	Output(tag string) any
-	// Setup hears where the operator runs, and makes its state ready for Restore.
-	Setup(rt *Runtime) error
 	// Restore takes over the part of a checkpoint that falls to this subtask.
 	Restore(r *Restored) error
 	// Open is the last call before records.

@@ -29,8 +29,11 @@ func (t *Task) build() error {
 	c := &t.chain
 	c.nodes = t.spec.Vertex.Nodes
 	at := map[graph.NodeID]operator.Operator{}
-	for _, n := range c.nodes {
+	for i, n := range c.nodes {
 		op := n.Factory.(Factory)()
+		if err := t.as(i, func() error { return op.Setup(t.runtime(i)) }); err != nil {
+			return err
+		}
 		at[n.ID] = op
 		c.operators = append(c.operators, op)
 		if k, ok := op.(operator.Clocked); ok {
@@ -77,13 +80,8 @@ func (t *Task) buildReaders() error {
 	return nil
 }
 
-// setup tells the operators where they run, restores them, and opens them, the last one first.
-func (t *Task) setup() error {
-	for i, op := range t.chain.operators {
-		if err := t.as(i, func() error { return op.Setup(t.runtime(i)) }); err != nil {
-			return err
-		}
-	}
+// open restores the operators and opens them, the last one first.
+func (t *Task) open() error {
 	if err := t.restore(); err != nil {
 		return err
 	}

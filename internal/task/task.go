@@ -79,7 +79,7 @@ func (t *Task) live() error {
 	if err := t.build(); err != nil {
 		return err
 	}
-	if err := t.setup(); err != nil {
+	if err := t.open(); err != nil {
 		return err
 	}
 	options := t.spec.Options.Handler

@@ -52,7 +52,7 @@ type Result struct {
 // The error is nil where the job FINISHED. A job that FAILED has its first cause in the error; a ctx that is done cancels
 // the job, whose checkpoints stay as their retention has it, and the error wraps the cause of ctx.
 func Run(ctx context.Context, j Job) (Result, error) {
-	r, err := start(ctx, j)
+	r, err := start(j)
 	if err != nil {
 		return Result{}, err
 	}

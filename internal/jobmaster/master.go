@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ type Options struct {
 	BeatEvery time.Duration
 	// CancelTimeout is how long an operator coordinator's call may take to return after its context is done; 0: for ever.
 	CancelTimeout time.Duration
-	// Exit ends the process, of which the message tells why; nil: it prints the message and exits with code 1.
+	// Exit ends the process, of which the message tells why. It may return in tests.
 	Exit func(message string)
 	// Log hears of everything that people should; nil: slog.Default().
 	Log *slog.Logger
@@ -99,9 +98,6 @@ func New(o Options) (*Master, error) {
 	if o.Carry == nil {
 		o.Carry = worker.Direct
 	}
-	if o.Exit == nil {
-		o.Exit = exit
-	}
 	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}),
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
 		requests: map[checkpoint.Request]chan<- Answer{}}
@@ -130,12 +126,6 @@ func checkProviders(g *graph.Job) error {
 		}
 	}
 	return nil
-}
-
-// exit is the default of Options.Exit.
-func exit(message string) {
-	fmt.Fprintln(os.Stderr, message)
-	os.Exit(1)
 }
 
 // takeOver takes over the restore points.

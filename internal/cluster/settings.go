@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/config"
+	"github.com/weirstream/weir/internal/exchange"
+	"github.com/weirstream/weir/internal/job"
+	"github.com/weirstream/weir/internal/task"
+)
+
+// beatEvery is the interval of beats between master and worker (Flink's heartbeat.interval).
+const beatEvery = 10 * time.Second
+
+// machineConfig is what the configuration says about the job's life.
+func machineConfig(name string, c *config.Config) (job.Config, error) {
+	checkpoints := c.Checkpointing()
+	if checkpoints.Unaligned {
+		return job.Config{}, fmt.Errorf("cluster: %s: this version of Weir has aligned checkpoints only: leave it out", config.Unaligned.Key)
+	}
+	checkpoints.FirstDelay = firstDelay(checkpoints)
+	return job.Config{Name: name, Restart: c.Restart(), Random: rand.Float64, SavepointDir: c.Get(config.SavepointDir), Checkpoints: checkpoints}, nil
+}
+
+// firstDelay is random, so that many jobs started at once do not checkpoint at once.
+func firstDelay(c checkpoint.Config) time.Duration {
+	if c.Interval <= c.MinPause {
+		return c.MinPause
+	}
+	return c.MinPause + rand.N(c.Interval-c.MinPause)
+}
+
+func taskOptions(c *config.Config) task.Options {
+	e := c.Checkpointing()
+	return task.Options{
+		Handler:         checkpoint.HandlerConfig{AtLeastOnce: e.AtLeastOnce, FinishAtEnd: e.FinishAtEnd},
+		FlushEvery:      c.Get(config.BufferTimeout),
+		BatchMost:       c.Get(config.BatchRecords),
+		WatermarksEvery: c.Get(config.WatermarkInterval),
+		Checkpointed:    e.Interval > 0,
+	}
+}
+
+// limits bound the channels. One slice of input may put as much again into a full one before its sender waits.
+func limits(c *config.Config) exchange.Limits {
+	n := c.Get(config.QueueBatches)
+	return exchange.Limits{Batches: n, Overdraft: n}
+}

@@ -137,7 +137,7 @@ func (c *Coordinator) commit(p *pending) {
 	retired := c.retire()
 	c.do(NotifyComplete{ID: p.id, Subsumed: newest(retired), Tasks: p.plan.notify})
 	c.discardAll(retired)
-	if p.done.Kind.IsSynchronous() {
+	if p.stops() {
 		c.stopAt(p.done)
 		return
 	}

@@ -43,7 +43,10 @@ func (p *pending) sealed() bool { return p.phase >= writing }
 func (p *pending) decidesRestore() bool { return p.sealed() && p.commits() }
 
 // commits: when it completes, its transactions are committed; so it must be what a restart finds.
-func (p *pending) commits() bool { return !p.done.Kind.IsSavepoint() || p.done.Kind.IsSynchronous() }
+func (p *pending) commits() bool { return !p.done.Kind.IsSavepoint() || p.stops() }
+
+// stops: the job stops by it.
+func (p *pending) stops() bool { return p.done.Kind.IsSynchronous() }
 
 // expects: p waits, or has waited, for an acknowledgement of x.
 func (p *pending) expects(x base.Exec) bool {

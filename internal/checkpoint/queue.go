@@ -1,8 +1,6 @@
 package checkpoint
 
-import (
-	"slices"
-)
+import "slices"
 
 // origin is who made a request.
 type origin uint8
@@ -91,9 +89,13 @@ func (c *Coordinator) enqueue(r request) {
 	}
 }
 
-// startNext decides about the head of the queue: it is started, refused, or (false) waits.
+// startNext decides about the head of the queue: it is started, refused, or (false) waits. Behind a savepoint by which the job
+// stops everything waits: a checkpoint that overtook it would find sources that have stopped, and if it completed first tasks
+// would finish by it, while the user is told that the stop failed.
 func (c *Coordinator) startNext() bool {
-	if len(c.queue) == 0 || c.triggering != nil || c.restoring || c.cleaning > c.cfg.MaxConcurrent {
+	switch {
+	case len(c.queue) == 0, c.triggering != nil, c.restoring, c.cleaning > c.cfg.MaxConcurrent,
+		slices.ContainsFunc(c.pending, (*pending).stops):
 		return false
 	}
 	head := c.queue[0]

@@ -8,10 +8,13 @@ type committed struct {
 	transactions map[int]bool
 	counts       map[int]map[int]bool // by key
 	records      int
-	expected     int // by a drained savepoint; 0: everything
+	expected     int // once all sources were restored as ended
 }
 
-func (c *committed) init() { c.transactions, c.counts = map[int]bool{}, map[int]map[int]bool{} }
+func (c *committed) init(records int) {
+	c.transactions, c.counts = map[int]bool{}, map[int]map[int]bool{}
+	c.expected = records
+}
 
 func (c *committed) newID() int {
 	c.lastID++
@@ -205,10 +208,7 @@ func (w *world) checkResults() {
 			}
 		}
 	}
-	want := w.splits * w.length
-	if w.sink.expected > 0 {
-		want = w.sink.expected
-	}
+	want := w.sink.expected
 	if got := w.sink.records; got < want || got > want && !w.cfg.AtLeastOnce {
 		w.failf("%d records are committed, want %d", got, want)
 	}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/weirstream/weir/internal/base"
@@ -174,7 +175,9 @@ func (w *world) store(a Store) CoordinatorEvent {
 
 func (w *world) notifyComplete(a NotifyComplete) {
 	w.checkNotify(a.ID)
-	w.marks.hitIf(w.fault == noFault && w.master.latest().ID > a.ID, "older completes after newer")
+	if l := w.master.latest(); l != nil {
+		w.marks.hitIf(l.ID > a.ID, "older completes after newer")
+	}
 	w.tally.checkpoints++
 	for _, x := range a.Tasks {
 		w.send(x, CompleteNotified{a.ID})
@@ -263,7 +266,9 @@ func (w *world) passOutbox() bool {
 	e := w.outbox[0]
 	w.outbox = w.outbox[1:]
 	if sent, ok := e.(OperatorSent); ok && w.fault == eventsNotHeld {
-		w.send(w.tasks[sent.To].exec, SendEvent{Exec: w.tasks[sent.To].exec, Payload: sent.Payload})
+		if !w.down {
+			w.send(w.tasks[sent.To].exec, SendEvent{w.tasks[sent.To].exec, sent.Payload})
+		}
 		return true
 	}
 	w.tell(e)
@@ -378,6 +383,7 @@ func (w *world) startMaster() {
 		panic(err)
 	}
 	w.questions, w.outbox, w.inbox = nil, nil, nil
+	maps.DeleteFunc(w.disk.ended, func(id base.CheckpointID, _ bool) bool { return id > w.disk.lastID }) // never really used
 	clear(w.requests)
 	w.stopped, w.performing = false, false
 	w.deploy(w.master.latest())

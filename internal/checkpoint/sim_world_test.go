@@ -124,7 +124,7 @@ func newWorld(seed uint64, f fault, m marks) *world {
 		w.parallel[rulesSource] = 1
 	}
 	w.disk.init()
-	w.sink.init()
+	w.sink.init(w.splits * w.length)
 	w.startMaster()
 	return w
 }

@@ -27,8 +27,6 @@ type Env struct {
 	hooks       []jobmaster.Hook
 	problems    graph.Problems           // found while the graph was built
 	sides       map[sideKey]reflect.Type // declared side outputs
-	observe     func(*cluster.Handle)
-	tune        []func(*cluster.Job)
 }
 
 // NewEnv makes an environment. It takes Weir's own arguments (-s, -n, -p, -D key=value, --config) out of os.Args, so that the
@@ -184,7 +182,7 @@ func (e *Env) Execute(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("weir: job %q cannot run:\n%w", name, err)
 	}
-	_, err = cluster.Run(ctx, job)
+	_, err = cluster.Run(ctx, cluster.Tuned(ctx, job))
 	return err
 }
 
@@ -211,11 +209,7 @@ func (e *Env) build(name string) (cluster.Job, error) {
 	if err := checkLinks(g); err != nil {
 		return cluster.Job{}, err
 	}
-	job := cluster.Job{Graph: g, Config: cfg, Hooks: e.hooks, Started: e.observe}
-	for _, tune := range e.tune {
-		tune(&job)
-	}
-	return job, nil
+	return cluster.Job{Graph: g, Config: cfg, Hooks: e.hooks}, nil
 }
 
 // checkLinks refuses record types that cannot leave their process: in one process too, so that a job that runs here runs

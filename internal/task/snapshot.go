@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
@@ -114,7 +115,7 @@ type upload struct {
 // snapshot sends the barrier on and takes the synchronous part in one step, then starts the upload. An error here is one of
 // an operator's own code and fails the task; an error of the upload only declines the checkpoint.
 func (t *Task) snapshot(a checkpoint.Snapshot) error {
-	b := a.Barrier
+	b, begun := a.Barrier, time.Now()
 	if err := t.broadcast(exchange.Element{Kind: exchange.Barrier, Barrier: &b}); err != nil {
 		return err
 	}
@@ -124,6 +125,9 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 		if err != nil {
 			return fmt.Errorf("taking the snapshot for checkpoint %d: %w", b.ID, err)
 		}
+	}
+	if synced := t.spec.Options.Synced; synced != nil {
+		synced(t.spec.Exec, b.ID, time.Since(begun))
 	}
 	t.startUpload(b, parts, a.Ended)
 	return nil

@@ -54,6 +54,8 @@ type Options struct {
 	WatermarksEvery time.Duration
 	// Checkpointed is true where the job takes checkpoints: two-phase sinks then commit on them.
 	Checkpointed bool
+	// Synced hears how long the synchronous part of a snapshot took, on the task's goroutine; nil: nobody wants to know.
+	Synced func(x base.Exec, id base.CheckpointID, took time.Duration)
 	// Clock is processing time in nanoseconds since the Unix epoch; nil: the machine's.
 	Clock func() int64
 }

@@ -141,7 +141,7 @@ func (m marks) hitIf(happened bool, what string) {
 
 // rare is what a long run must come to.
 var rare = []string{
-	"acknowledgement of an old attempt", "acknowledgement doubled", "acknowledgement of nothing known",
+	"acknowledgement doubled", "acknowledgement of nothing known",
 	"announced and forced", "barrier prioritized", "channel sealed",
 	"early abort", "event held", "final checkpoint again", "last records while triggered", "late acknowledgement deleted",
 	"location created too late", "message to a task lost", "metadata published by a dead master", "obsolete barrier",
@@ -149,10 +149,10 @@ var rare = []string{
 	"records in flight in a checkpoint", "restore waits for a sealed checkpoint", "restored as ended",
 	"resumed from DRAIN", "resumed from SUSPEND", "snapshot dropped", "snapshot failed while recording", "stop failed",
 	"terminal failure", "tolerable failures exceeded", "triggers wait for cleaning", "unaligned trigger",
-	AsyncFailure.String(), DeclinedClosing.String(), DeclinedOnCancel.String(), DeclinedSubsumed.String(), Expired.String(),
+	AsyncFailure.String(), DeclinedClosing.String(), Expired.String(),
 	FailoverRegion.String(), FinalizeFailure.String(), IOFailure.String(), MinimumPause.String(),
 	NotAllTasksRunning.String(), Subsumed.String(), Suspended.String(), TaskFailure.String(), TriggerFailure.String(),
-	UnknownTask.String(),
+	"declined: " + AsyncFailure.String(), "declined: " + DeclinedOnCancel.String(), "declined: " + DeclinedSubsumed.String(),
 }
 
 // markAfter looks at the master after an event.
@@ -172,7 +172,6 @@ func (w *world) markBefore(e CoordinatorEvent) {
 	switch e := e.(type) {
 	case TaskAcked:
 		p := m.find(e.ID)
-		w.marks.hitIf(p != nil && !p.expects(e.Exec), "acknowledgement of an old attempt")
 		w.marks.hitIf(p != nil && p.expects(e.Exec) && p.acked[e.Exec.Task], "acknowledgement doubled")
 		w.marks.hitIf(p == nil && !m.aborted.has(e.ID), "acknowledgement of nothing known")
 	case LocationCreated:

@@ -242,11 +242,12 @@ func (w *world) snapshotEnumerator(a SnapshotOperator) {
 
 // enumerate has the enumerator assign a split, or tell a reader that there are no more.
 func (w *world) enumerate() bool {
-	if len(w.tasks) == 0 || w.down {
+	const ahead = 8 // it is not faster than its messages
+	if len(w.tasks) == 0 || len(w.outbox) > ahead {
 		return false
 	}
 	to := w.taskOf(splitsSource, w.rng.IntN(w.parallel[splitsSource]))
-	if to.ended {
+	if to.ended || len(to.link) > ahead {
 		return false
 	}
 	const noMore = -1

@@ -165,6 +165,7 @@ func (w *world) performTask(t *simTask, a HandlerAction) {
 		w.checkOnce(t, a.ID, toldMaster)
 		w.sendUp(TaskAcked{t.exec, a.ID, a.State, a.Ended})
 	case Decline:
+		w.marks.hit("declined: " + a.Reason.String())
 		w.checkOnce(t, a.ID, toldMaster)
 		w.sendUp(TaskDeclined{t.exec, a.ID, a.Reason, a.Err})
 	case Complete:

@@ -84,6 +84,7 @@ type Master struct {
 	requests  map[checkpoint.Request]chan<- Answer
 	asked     checkpoint.Request // the last one
 	stats     Statistics
+	unswept   bool // orphans may lie about
 	resets    map[job.Token]*reset
 	end       *job.End
 
@@ -98,7 +99,7 @@ func New(o Options) (*Master, error) {
 	if o.Carry == nil {
 		o.Carry = worker.Direct
 	}
-	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}),
+	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
 		requests: map[checkpoint.Request]chan<- Answer{}}
 	if err := checkProviders(o.Graph); err != nil {
@@ -213,8 +214,7 @@ func (m *Master) finish() {
 			r.stop()
 		}
 	}
-	m.others.Wait()
-	m.box.close()
+	m.settle()
 	if m.end.Status != job.Suspended {
 		if err := m.options.Store.SetEndState(m.end.Status.String()); err != nil {
 			m.log.Error("The end state of the job could not be recorded.", "state", m.end.Status.String(), "error", err)
@@ -225,6 +225,23 @@ func (m *Master) finish() {
 	}
 	m.last = m.status()
 	close(m.done)
+}
+
+// settle waits for everything that is under way, and for what its answers begin: a location that was created too late is
+// deleted again.
+func (m *Master) settle() {
+	m.others.Wait()
+	for {
+		late := m.box.take()
+		if len(late) == 0 {
+			break
+		}
+		for _, do := range late {
+			do()
+		}
+		m.others.Wait()
+	}
+	m.box.close()
 }
 
 // post has do done on the actor's goroutine. Any goroutine may call it; after the end it does nothing.

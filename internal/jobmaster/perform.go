@@ -164,12 +164,32 @@ func (m *Master) discard(a checkpoint.Discard) {
 		delete(m.points, a.ID)
 	}
 	m.startIO(func() func() {
-		if location != "" {
+		left := location == ""
+		if !left {
 			if err := m.options.Store.Discard(location); err != nil {
 				m.log.Warn("Files of a checkpoint could not be deleted; they are deleted later.", "checkpoint", a.ID, "location", location, "error", err)
+				left = true
 			}
 		}
-		return m.answer(checkpoint.Discarded{Token: a.Token})
+		return func() {
+			m.unswept = m.unswept || left
+			m.step(job.Relayed{Event: checkpoint.Discarded{Token: a.Token}})
+		}
+	})
+}
+
+// sweep deletes what crashes and failed deletions have left, once there is a newer checkpoint.
+func (m *Master) sweep() {
+	if !m.unswept {
+		return
+	}
+	m.unswept = false
+	m.startIO(func() func() {
+		removed, err := m.options.Store.Sweep()
+		if len(removed) > 0 || err != nil {
+			m.log.Info("Files that no checkpoint needs were deleted.", "removed", removed, "error", err)
+		}
+		return func() { m.unswept = m.unswept || err != nil }
 	})
 }
 

@@ -93,6 +93,7 @@ func (m *Master) report(r checkpoint.Report) {
 		m.stats.ended(r)
 		m.log.Info(fmt.Sprintf("Completed checkpoint %d.", r.ID), "kind", r.Kind.String(), "location", r.Location, "bytes", m.bytes(r.ID),
 			"duration", r.Duration, "finalization", r.Finalize)
+		m.sweep()
 	case checkpoint.Failed:
 		m.stats.ended(r)
 		m.reportFailed(r)

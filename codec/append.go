@@ -145,7 +145,7 @@ func (m *operand) appendMap(dst []byte, entries unsafe.Pointer, depth int) (_ []
 			return dst, inside("[key]", err)
 		}
 		if dst, err = m.program.append(dst, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
-			return dst, inside("["+fmt.Sprint(key.Elem())+"]", err)
+			return dst, inEntry(key.Elem(), err)
 		}
 		ends = append(ends, len(dst))
 	}
@@ -180,20 +180,16 @@ func (m *operand) appendOpaque(dst []byte, heap unsafe.Pointer) ([]byte, error) 
 	return append(appendLong(dst, int64(len(data))), data...), nil
 }
 
-const (
-	// zeroTime stands for the zero Time.
-	zeroTime = math.MinInt64
-	// Times are told from the whole second after the least long to the last whole one before the largest.
-	timeMin = -9_223_372_036
-	timeMax = 9_223_372_035
-)
+// zeroTime stands for the zero Time; the instant it would be otherwise has no encoding.
+const zeroTime = math.MinInt64
 
 func appendTime(dst []byte, t time.Time) ([]byte, error) {
 	if t.IsZero() {
 		return appendLong(dst, zeroTime), nil
 	}
-	if s := t.Unix(); s < timeMin || s > timeMax {
+	nanos := t.UnixNano() // of a time too far away: some other instant
+	if nanos == zeroTime || !time.Unix(0, nanos).Equal(t) {
 		return dst, fmt.Errorf("the time %v is outside of 1678 to 2262 and has no nanoseconds in 64 bits", t)
 	}
-	return appendLong(dst, t.UnixNano()), nil
+	return appendLong(dst, nanos), nil
 }

@@ -110,7 +110,7 @@ func (m *operand) decodeMap(src []byte, at int, to *unsafe.Pointer, depth int) (
 				return at, inside("[key]", err)
 			}
 			if at, err = m.program.decode(src, at, value.UnsafePointer(), value.UnsafePointer(), depth); err != nil {
-				return at, inside("["+fmt.Sprint(key.Elem())+"]", err)
+				return at, inEntry(key.Elem(), err)
 			}
 			all.SetMapIndex(key.Elem(), value.Elem())
 		}

@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func (f *fault) path() string {
 	steps := slices.Clone(f.steps)
 	slices.Reverse(steps)
 	if n := len(steps); n > 2*shown {
-		steps = slices.Concat(steps[:shown], []string{"..."}, steps[n-shown:])
+		steps = slices.Concat(steps[:shown], []string{"[...]"}, steps[n-shown:])
 	}
 	var path strings.Builder
 	for i, s := range steps {
@@ -49,6 +50,14 @@ func inside(step string, err error) error {
 }
 
 func inElement(i int, err error) error { return inside("["+strconv.Itoa(i)+"]", err) }
+
+// inEntry says that err happened in the value of a map under a key; of a long key it shows the beginning.
+func inEntry(key reflect.Value, err error) error {
+	if key.Kind() == reflect.String {
+		return inside(fmt.Sprintf("[%.40q]", key.String()), err)
+	}
+	return inside(fmt.Sprintf("[%.60s]", fmt.Sprint(key)), err)
+}
 
 // within says that err happened in the i-th operation of p.
 func (p *program) within(i int, err error) error { return inside(p.paths[i], err) }

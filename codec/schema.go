@@ -141,17 +141,22 @@ func qualified(t reflect.Type) string {
 	return strings.Join(append(parts, identifier(t.Name())), ".")
 }
 
-// identifier makes a name of Avro, [A-Za-z_][A-Za-z0-9_]*, of any text.
+// identifier makes a name of Avro, [A-Za-z_][A-Za-z0-9_]*, of any text. Letters beyond ASCII, which fields can have,
+// become _u and their number, so that they still differ.
 func identifier(s string) string {
-	id := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
+	var id strings.Builder
+	for _, r := range s {
+		switch digit := r >= '0' && r <= '9'; {
+		case digit && id.Len() == 0:
+			id.WriteByte('_')
+			fallthrough
+		case digit, r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+			id.WriteRune(r)
+		case r < 0x80:
+			id.WriteByte('_')
+		default:
+			fmt.Fprintf(&id, "_u%04x", r)
 		}
-		return '_'
-	}, s)
-	if id == "" || id[0] >= '0' && id[0] <= '9' {
-		return "_" + id
 	}
-	return id
+	return cmp.Or(id.String(), "_")
 }

@@ -244,7 +244,7 @@ func (d *deriver) fillRecord(s *shape, path string) error {
 			continue
 		case tagged:
 			return d.refuse(f.Type, fieldPath, fmt.Sprintf("the tag weir:%q is not known here", tag), `only weir:"-" is`)
-		case !f.IsExported() && !(f.Anonymous && f.Type.Kind() == reflect.Struct):
+		case hidden(f):
 			return d.refuse(f.Type, fieldPath, "it is unexported and would be lost",
 				fmt.Sprintf(`export it, tag it weir:"-", or give %v the methods MarshalBinary and UnmarshalBinary`, t))
 		}
@@ -255,6 +255,12 @@ func (d *deriver) fillRecord(s *shape, path string) error {
 		s.fields = append(s.fields, field{name: f.Name, offset: f.Offset, shape: fs})
 	}
 	return nil
+}
+
+// hidden tells whether f is for its own package only. An embedded struct without an exported name is not: its fields are
+// fields of the outer struct.
+func hidden(f reflect.StructField) bool {
+	return !f.IsExported() && !(f.Anonymous && f.Type.Kind() == reflect.Struct)
 }
 
 // isLock tells as `go vet` does: what has Lock and Unlock by pointer must not be copied.

@@ -12,8 +12,8 @@ var (
 	ErrNone = errors.New("no completed checkpoint")
 	// ErrDamaged marks bytes that are not what was written: trying again does not help.
 	ErrDamaged = snapshot.ErrDamaged
-	// ErrUncertain marks a Publish of which nobody can say whether it happened. The caller must Publish again, with the same
-	// arguments, until the answer is certain.
+	// ErrUncertain marks a Publish or PointSavepoint of which nobody can say whether it happened. The caller must call it again,
+	// with the same arguments, until the answer is certain: nil, or an error without this mark.
 	ErrUncertain = errors.New("uncertain")
 )
 

@@ -45,7 +45,7 @@ func (h *history) live(fsys FS, lives int) error {
 		return err
 	}
 	next := d.LargestID()
-	for _, kind := range []snapshot.Kind{snapshot.Checkpoint, snapshot.Checkpoint, "aborted", snapshot.Savepoint, snapshot.Checkpoint, snapshot.Suspend}[:2*lives] {
+	for _, kind := range []snapshot.Kind{snapshot.Checkpoint, snapshot.Suspend, "aborted", snapshot.Savepoint, snapshot.Checkpoint, snapshot.Suspend}[:2*lives] {
 		next++
 		if err := h.checkpoint(d, next, kind); err != nil {
 			return err
@@ -57,8 +57,17 @@ func (h *history) live(fsys FS, lives int) error {
 	return errors.Join(d.SetEndState("SUSPENDED"), d.Close())
 }
 
-// restore checks what the run begins with.
+// restore checks what the run begins with: nothing that looks like a checkpoint is less than one, old ones and savepoints too.
 func (h *history) restore(d *JobDir) error {
+	found, err := d.find()
+	for _, c := range found {
+		if _, err := d.read(c); err != nil && !errors.Is(err, errUnfinished) {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
 	m, location, err := d.Latest()
 	switch {
 	case errors.Is(err, ErrNone) && h.acked == 0:
@@ -105,14 +114,14 @@ func (h *history) checkpoint(d *JobDir, id base.CheckpointID, kind snapshot.Kind
 	return nil
 }
 
-// retain keeps one checkpoint and all savepoints.
+// retain keeps one, and deletes a savepoint that the job once stopped with like a checkpoint (as one that was claimed).
 func (h *history) retain(d *JobDir) error {
 	all, err := d.Completed()
 	if err != nil {
 		return err
 	}
 	for i, c := range all {
-		if i == len(all)-1 || c.Metadata.Kind.IsSavepoint() {
+		if i == len(all)-1 {
 			continue
 		}
 		if err := d.Discard(c.Location); err != nil {

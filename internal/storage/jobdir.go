@@ -218,13 +218,22 @@ func (d *JobDir) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	return publish(d.fs, location, m)
 }
 
-// PointSavepoint implements Checkpoints. Pointing twice is fine.
+// PointSavepoint implements Checkpoints. Pointing twice is fine. As with Publish, an error means that there is no pointer, now and
+// after a crash, or it is ErrUncertain.
 func (d *JobDir) PointSavepoint(id base.CheckpointID, location string) error {
 	name := fmt.Sprintf("%s%d", pointerPrefix, id)
-	if err := replaceFile(d.fs, d.dir, name, pointer{id, location}.encode()); err != nil {
-		return fmt.Errorf("storage: remembering savepoint %d: %w", id, err)
+	err := replaceFile(d.fs, d.dir, name, pointer{id, location}.encode())
+	if err == nil {
+		return nil
 	}
-	return nil
+	if undo := d.removePointer(path.Join(d.dir, name)); undo != nil {
+		err = errors.Join(err, fmt.Errorf("%w: %w", ErrUncertain, undo))
+	}
+	return fmt.Errorf("storage: remembering savepoint %d: %w", id, err)
+}
+
+func (d *JobDir) removePointer(name string) error {
+	return errors.Join(ignoreMissing(d.fs.Remove(name)), d.fs.SyncDir(d.dir))
 }
 
 // Discard implements Checkpoints. A pointer to a savepoint goes before the savepoint. When it fails, Sweep tries again.
@@ -256,7 +265,7 @@ func (d *JobDir) removePointers(location string) error {
 		if c.location != location || c.pointer == "" {
 			continue
 		}
-		if err := errors.Join(ignoreMissing(d.fs.Remove(c.pointer)), d.fs.SyncDir(d.dir)); err != nil {
+		if err := d.removePointer(c.pointer); err != nil {
 			return fmt.Errorf("storage: removing the pointer to %s: %w", location, err)
 		}
 	}

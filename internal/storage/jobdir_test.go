@@ -535,6 +535,34 @@ func TestPublishOnASickDisk(t *testing.T) {
 	}
 }
 
+// A pointer that could not be made durable is not there, or the answer says that nobody knows.
+func TestPointSavepointOnASickDisk(t *testing.T) {
+	f := Faulty(memoryWith(t, "/d"))
+	d := openJob(t, f, "/d")
+	mustTake(t, d, 1, snapshot.Checkpoint, "")
+	location := mustTake(t, d, 2, snapshot.Savepoint, "/sp")
+	for _, c := range []struct {
+		rule      Rule
+		uncertain bool
+	}{
+		{Rule{Op: OpWrite, Path: "_savepoint*", Err: syscall.ENOSPC}, false},
+		{Rule{Op: OpRename, Path: "_savepoint*", Err: syscall.ENOSPC}, false},
+		{Rule{Op: OpSyncDir, Path: string(testJob), Count: 1, Err: syscall.ENOSPC}, false},
+		{Rule{Op: OpSyncDir, Path: string(testJob), Err: syscall.ENOSPC}, true},
+	} {
+		f.SetRules(&c.rule)
+		err := d.PointSavepoint(2, location)
+		isErr(t, "pointing", err, syscall.ENOSPC)
+		if errors.Is(err, ErrUncertain) != c.uncertain {
+			t.Errorf("certainty: %v", err)
+		}
+		f.SetRules()
+		mustLatest(t, d, 1)
+	}
+	must(t, d.PointSavepoint(2, location))
+	mustLatest(t, d, 2)
+}
+
 // The lock is free when its owner is dead, however it died; until then the refusal names it.
 func TestLockOfAnotherProcess(t *testing.T) {
 	if dir := os.Getenv("WEIR_TEST_LOCK_DIR"); dir != "" {
@@ -571,3 +599,5 @@ func holdLock(dir string) {
 	fmt.Println("locked")
 	select {}
 }
+
+func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }

@@ -44,27 +44,36 @@ type fullReader struct {
 // emptyReadsMax is how many reads in turn may return nothing, neither bytes nor an error.
 const emptyReadsMax = 100
 
-func (r *fullReader) ReadAt(p []byte, off int64) (n int, err error) {
-	for empty := 0; n < len(p); {
-		if off+int64(n) >= r.Size() {
-			return n, io.EOF
-		}
+func (r *fullReader) ReadAt(p []byte, off int64) (int, error) {
+	left := r.Size() - off
+	if off < 0 || left >= int64(len(p)) {
+		return r.fill(p, off)
+	}
+	n, err := r.fill(p[:max(left, 0)], off)
+	if err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// fill reads all of p, which lies within the file.
+func (r *fullReader) fill(p []byte, off int64) (n int, err error) {
+	for empty := 0; n < len(p) && empty < emptyReadsMax; empty++ {
 		got, err := r.Reader.ReadAt(p[n:], off+int64(n))
 		n += got
 		switch {
 		case n == len(p):
-			return n, nil
-		case errors.Is(err, io.EOF) && off+int64(n) < r.Size():
+			return n, nil // and if err is io.EOF, so be it
+		case errors.Is(err, io.EOF):
 			return n, fmt.Errorf("storage: %s is %w: it ends after %d of %d bytes: %w", r.name, ErrDamaged, off+int64(n), r.Size(), io.ErrUnexpectedEOF)
-		case err != nil && !errors.Is(err, io.EOF):
+		case err != nil:
 			return n, fmt.Errorf("storage: reading %s: %w", r.name, err)
 		case got > 0:
 			empty = 0
-		default:
-			if empty++; empty == emptyReadsMax {
-				return n, fmt.Errorf("storage: reading %s at byte %d: %w", r.name, off+int64(n), io.ErrNoProgress)
-			}
 		}
+	}
+	if n < len(p) {
+		return n, fmt.Errorf("storage: reading %s at byte %d: %w", r.name, off+int64(n), io.ErrNoProgress)
 	}
 	return n, nil
 }

@@ -320,3 +320,15 @@ func TestFingerprints(t *testing.T) {
 		t.Error("two types share a fingerprint")
 	}
 }
+
+// The example of docs/format/codec.md.
+func TestBytesOfTheDocument(t *testing.T) {
+	type order struct {
+		ID    int64
+		Items map[string]int
+	}
+	got, err := mustFor[order](t).Append(nil, &order{7, map[string]int{"pen": 2, "ink": 1}})
+	if want := "\x0e\x04\x06ink\x02\x06pen\x04\x00"; err != nil || string(got) != want {
+		t.Errorf("got %x, want %x, %v", got, want, err)
+	}
+}

@@ -111,7 +111,7 @@ func (ch *simChannel) convert(id base.CheckpointID) []item {
 
 // carry moves an item from the sender's queue to the receiver's.
 func (w *world) carry(ch *simChannel) bool {
-	if len(ch.out) == 0 || ch.to.done {
+	if len(ch.out) == 0 || !ch.to.lives() || ch.from.dead {
 		return false
 	}
 	it := ch.out[0]

@@ -106,6 +106,8 @@ func (w *world) checkCut(d *Completed) {
 		switch {
 		case ok && s.exec != t.exec:
 			w.failf("checkpoint %d has the state of %v for %v", d.ID, s.exec, t.exec)
+		case d.Finished[t.exec.Task] && !t.done:
+			w.failf("checkpoint %d takes %v for finished", d.ID, t.exec)
 		case !ok && !d.Finished[t.exec.Task]:
 			w.failf("checkpoint %d lacks the state of %v", d.ID, t.exec)
 		case ok && d.Finished[t.exec.Task]:

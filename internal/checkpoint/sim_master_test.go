@@ -289,7 +289,7 @@ func (w *world) resetEnumerator(unassigned []int) {
 func (w *world) send(x base.Exec, m any) {
 	if int(x.Task) < len(w.tasks) {
 		t := w.tasks[x.Task]
-		if t.exec == x && !t.done {
+		if t.exec == x && t.lives() {
 			if w.troubled(300) {
 				w.marks.hit("message to a task lost")
 				t.gap = true
@@ -336,19 +336,31 @@ func (w *world) sendUp(e CoordinatorEvent) {
 	w.up = append(w.up, e)
 }
 
-// crashTasks kills all tasks; the master asks what to restore from.
-func (w *world) crashTasks() {
-	if w.down {
+// failOver has a task die, and then, while the others go on, one after the other. Some time the job's status changes. In the end
+// the master is asked what to restore from.
+func (w *world) failOver() {
+	if w.down || len(w.tasks) == 0 {
 		return
 	}
 	w.down = true
-	tasks := w.tasks
-	w.tasks, w.channels = nil, nil
-	w.tell(JobNotRunning{})
-	for _, t := range tasks {
-		w.tell(TaskChanged{t.exec, TaskGone})
+	w.deathRate = [...]int{8, 8, 8, 300}[w.rng.IntN(4)]
+	w.dying = slices.Clone(w.tasks)
+	w.rng.Shuffle(len(w.dying), func(i, j int) { w.dying[i], w.dying[j] = w.dying[j], w.dying[i] })
+	w.killNext()
+}
+
+func (w *world) killNext() {
+	t := w.dying[0]
+	w.dying = w.dying[1:]
+	t.dead = true
+	w.tell(TaskChanged{t.exec, TaskGone})
+	if w.oneIn(3) || len(w.dying) == 0 {
+		w.tell(JobNotRunning{})
 	}
-	w.tell(RestoreAsked{})
+	if len(w.dying) == 0 && !w.stopped {
+		w.tasks, w.channels = nil, nil
+		w.tell(RestoreAsked{})
+	}
 }
 
 // crashMaster kills the master. What it had begun to write may or may not have happened.
@@ -386,7 +398,7 @@ func (w *world) startMaster() {
 	w.questions, w.outbox, w.inbox = nil, nil, nil
 	maps.DeleteFunc(w.disk.ended, func(id base.CheckpointID, _ bool) bool { return id > w.disk.lastID }) // never really used
 	clear(w.requests)
-	w.stopped, w.performing = false, false
+	w.stopped, w.performing, w.dying = false, false, nil
 	w.deploy(w.master.latest())
 }
 

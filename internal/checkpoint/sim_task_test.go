@@ -67,7 +67,10 @@ type simTask struct {
 	stop  bool // by a suspend
 	ended bool // sends nothing more
 	done  bool
+	dead  bool
 }
+
+func (t *simTask) lives() bool { return !t.done && !t.dead }
 
 // told is what has been said about a checkpoint.
 type told uint8
@@ -191,7 +194,7 @@ func (w *world) broadcast(t *simTask, it item) {
 
 // deliver gives a task the next message of its link.
 func (w *world) deliver(t *simTask) bool {
-	if len(t.link) == 0 || t.done {
+	if len(t.link) == 0 || !t.lives() {
 		return false
 	}
 	m := t.link[0]
@@ -214,7 +217,7 @@ func (w *world) deliver(t *simTask) bool {
 // work takes one item, or reads one record.
 func (w *world) work(t *simTask) bool {
 	switch {
-	case t.done || int(t.exec.Task) == w.slow && !w.calm && !w.oneIn(30):
+	case !t.lives() || int(t.exec.Task) == w.slow && !w.calm && !w.oneIn(w.slowness):
 		return false
 	case t.role == splitsSource:
 		return w.readSplit(t)
@@ -404,7 +407,7 @@ func (w *world) prioritize(t *simTask, a Prioritize) {
 
 // upload ends the writing of one of a task's snapshots.
 func (w *world) upload(t *simTask) bool {
-	if len(t.uploads) == 0 || t.done {
+	if len(t.uploads) == 0 || !t.lives() {
 		return false
 	}
 	i := w.rng.IntN(len(t.uploads))

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -58,7 +59,8 @@ type world struct {
 	splits     int // how many, of
 	length     int // records each
 	ruleCount  int
-	slow       int // this task is slow
+	slow       int // this task works once in
+	slowness   int // so many times
 	parallel   [roles]int
 	graph      Graph
 	vertexOf   [roles]int // -1: not in the graph
@@ -75,7 +77,9 @@ type world struct {
 	tasks       []*simTask
 	channels    []*simChannel
 	lastAttempt base.Attempt
-	down        bool // waits for Restore
+	down        bool // fails over: tasks die one by one, then it waits for Restore
+	dying       []*simTask
+	deathRate   int  // one in so many picks
 	failing     bool // a failover comes with the end of this step
 	stopped     bool // a person has to start it again
 	finished    bool // the results are complete
@@ -118,6 +122,7 @@ func newWorld(seed uint64, f fault, m marks) *world {
 		length:    10 + r.IntN(400),
 		ruleCount: 5 + r.IntN(100),
 		slow:      r.IntN(12),
+		slowness:  [...]int{30, 300}[r.IntN(2)],
 		requests:  map[Request]bool{},
 	}
 	if r.IntN(2) == 0 {
@@ -178,7 +183,10 @@ func (w *world) pick() {
 	r := w.rng
 	w.picks++
 	w.now += Time(r.IntN(20_000))
-	if w.chosen(r.IntN(100)) {
+	if len(w.dying) > 0 && w.oneIn(w.deathRate) {
+		w.killNext()
+		w.steps++
+	} else if w.chosen(r.IntN(100)) {
 		w.steps++
 	}
 	w.afterwards()
@@ -223,12 +231,12 @@ func (w *world) afterwards() {
 		w.tell(TimePassed{})
 	}
 	for _, t := range w.tasks {
-		if d, ok := t.handler.Deadline(); ok && d <= w.now && !t.done {
+		if d, ok := t.handler.Deadline(); ok && d <= w.now && t.lives() {
 			w.tellTask(t, AlarmRang{})
 		}
 	}
 	if w.failing && !w.stopped {
-		w.crashTasks()
+		w.failOver()
 	}
 	w.failing = false
 	switch {
@@ -258,7 +266,7 @@ func (w *world) meddle() bool {
 	case w.calm:
 		return false
 	case r.IntN(25) == 0 && len(w.tasks) > 0:
-		w.crashTasks()
+		w.failOver()
 	case r.IntN(50) == 0 && !w.allDone():
 		w.crashMaster()
 	case r.IntN(8) == 0:
@@ -275,6 +283,8 @@ func (w *world) meddle() bool {
 func (w *world) request() {
 	e := Requested{Request: Request(w.picks), Kind: Savepoint, Format: Native}
 	switch k := w.rng.IntN(20); {
+	case slices.ContainsFunc(w.tasks, func(t *simTask) bool { return t.done }):
+		e.Kind = Checkpoint // the end is near: what would come next?
 	case k < 5:
 		e.Kind, e.StopScheduler = Suspend, true
 	case k < 6:

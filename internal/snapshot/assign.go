@@ -61,8 +61,12 @@ func (e *PartlyEndedError) Error() string {
 		e.Operator, e.Restore, e.Ended, e.Parallelism, e.Parallelism)
 }
 
-// Assign is what the subtask gets of op when the operator runs at the given parallelism.
+// Assign is what the subtask gets of op when the operator runs at the given parallelism. A nil op is an operator that the
+// checkpoint does not have: it begins empty, without a watermark.
 func Assign(op *Operator, parallelism, subtask int) (Restored, error) {
+	if op == nil {
+		return Restored{Watermark: base.NoTime, PendingWatermark: base.NoTime}, nil
+	}
 	if err := op.assignable(parallelism, subtask); err != nil {
 		return Restored{}, err
 	}

@@ -258,6 +258,14 @@ func TestFinishedOperatorIsRestoredAsEnded(t *testing.T) {
 	}
 }
 
+func TestNewOperatorBeginsEmpty(t *testing.T) {
+	r, err := Assign(nil, 2, 1)
+	want := Restored{Watermark: base.NoTime, PendingWatermark: base.NoTime}
+	if err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Union state stays as large as it is when each subtask saves only its own elements again (B071).
 func TestUnionStateOfTrimmingSubtasksDoesNotGrow(t *testing.T) {
 	o := &Operator{UID: "op", Parallelism: 4, Subtasks: make([]Subtask, 4)}

@@ -93,7 +93,7 @@ func (h *history) checkpoint(d *JobDir, id base.CheckpointID, kind snapshot.Kind
 			return err
 		}
 		h.used = id
-		if _, err := writeState(d.Writer(location, WriterOptions{}), id, snapshot.Checkpoint, d.Run()); err != nil {
+		if _, err := writeState(d.Writer(location, smallFiles), id, snapshot.Checkpoint, d.Run()); err != nil {
 			return err
 		}
 		return d.Discard(location)

@@ -33,9 +33,12 @@ func openJob(t testing.TB, fsys FS, dir string) *JobDir {
 
 // fileBody and inlineBody are the state of checkpoint id, one large enough for a file.
 func fileBody(id base.CheckpointID) []byte {
-	return bytes.Repeat(fmt.Appendf(nil, "state of %d ", id), 3000)
+	return bytes.Repeat(fmt.Appendf(nil, "state of %d ", id), 100)
 }
 func inlineBody(id base.CheckpointID) []byte { return fmt.Appendf(nil, "small state of %d", id) }
+
+// smallFiles keeps tests fast.
+var smallFiles = WriterOptions{InlineMax: 100}
 
 // writeState is metadata with one state in a file and one inline, both written.
 func writeState(w Writer, id base.CheckpointID, kind snapshot.Kind, run int64) (*snapshot.Metadata, error) {
@@ -65,7 +68,7 @@ func take(c Checkpoints, id base.CheckpointID, kind snapshot.Kind, target string
 	if location, err = c.CreateLocation(id, kind, target); err != nil {
 		return "", err
 	}
-	m, err := writeState(c.Writer(location, WriterOptions{}), id, kind, c.Run())
+	m, err := writeState(c.Writer(location, smallFiles), id, kind, c.Run())
 	if err != nil {
 		return location, err
 	}
@@ -224,7 +227,7 @@ func TestJobDirIsSafeForConcurrentUse(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				m, err := writeState(d.Writer(location, WriterOptions{}), id, snapshot.Checkpoint, d.Run())
+				m, err := writeState(d.Writer(location, smallFiles), id, snapshot.Checkpoint, d.Run())
 				if err == nil {
 					_, err = d.Publish(location, m)
 				}
@@ -354,7 +357,7 @@ func TestUnfinishedIsPassedOver(t *testing.T) {
 	d.SetLog(slog.New(slog.NewTextHandler(&log, nil)))
 	location, err := d.CreateLocation(1, snapshot.Checkpoint, "")
 	must(t, err)
-	_, err = writeState(d.Writer(location, WriterOptions{}), 1, snapshot.Checkpoint, 1)
+	_, err = writeState(d.Writer(location, smallFiles), 1, snapshot.Checkpoint, 1)
 	must(t, err)
 	must(t, d.Close())
 
@@ -475,7 +478,7 @@ func TestPublishIsExclusiveAndRepeatable(t *testing.T) {
 	d := openJob(t, memoryWith(t, "/d"), "/d")
 	location, err := d.CreateLocation(1, snapshot.Checkpoint, "")
 	must(t, err)
-	m, err := writeState(d.Writer(location, WriterOptions{}), 1, snapshot.Checkpoint, 1)
+	m, err := writeState(d.Writer(location, smallFiles), 1, snapshot.Checkpoint, 1)
 	must(t, err)
 	first, err := d.Publish(location, m)
 	must(t, err)
@@ -516,7 +519,7 @@ func TestPublishOnASickDisk(t *testing.T) {
 			mustTake(t, d, 1, snapshot.Checkpoint, "")
 			location, err := d.CreateLocation(2, snapshot.Checkpoint, "")
 			must(t, err)
-			m, err := writeState(d.Writer(location, WriterOptions{}), 2, snapshot.Checkpoint, 1)
+			m, err := writeState(d.Writer(location, smallFiles), 2, snapshot.Checkpoint, 1)
 			must(t, err)
 			f.SetRules(c.rules...)
 			_, err = d.Publish(location, m)

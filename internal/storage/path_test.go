@@ -120,7 +120,7 @@ func TestSavepointThatCannotBeMade(t *testing.T) {
 func TestMetadataCannotNameFilesOutside(t *testing.T) {
 	m := memoryWith(t, "/sp")
 	must(t, writeSynced(m, "/secret", []byte("x")))
-	meta, err := writeState(NewWriter(m, "/sp", WriterOptions{}), 1, snapshot.Savepoint, 1)
+	meta, err := writeState(NewWriter(m, "/sp", smallFiles), 1, snapshot.Savepoint, 1)
 	must(t, err)
 	meta.Operators[0].Subtasks[0].Keyed[0].Handle = snapshot.Handle{File: "../secret", Size: 1}
 	must(t, writeSynced(m, "/sp/_metadata", meta.Encode()))

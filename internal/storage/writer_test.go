@@ -171,7 +171,7 @@ func TestMemoryStorageRefusesWhatWasDiscarded(t *testing.T) {
 	j := OpenJobMemory(Memory(), testJob, 0)
 	location, err := j.CreateLocation(1, snapshot.Checkpoint, "")
 	must(t, err)
-	m, err := writeState(j.Writer(location, WriterOptions{}), 1, snapshot.Checkpoint, 1)
+	m, err := writeState(j.Writer(location, smallFiles), 1, snapshot.Checkpoint, 1)
 	must(t, err)
 	must(t, j.Discard(location))
 	if _, err := j.Publish(location, m); err == nil {

@@ -140,13 +140,16 @@ func (t *Task) name(err error) error {
 	return fmt.Errorf("operator %q, subtask %d of %d: %w", t.doing, t.spec.Subtask+1, t.spec.Vertex.Parallelism, err)
 }
 
-// stack is a stack trace without its frames above the panic.
+// stack is the part of a stack trace between the panic and the engine.
 func stack(trace []byte) string {
 	s := string(trace)
 	if i := strings.LastIndex(s, "\npanic("); i >= 0 {
 		if lines := strings.SplitN(s[i+1:], "\n", 3); len(lines) == 3 {
 			s = lines[2]
 		}
+	}
+	if i := strings.Index(s, "\ngithub.com/weirstream/weir/internal/"); i >= 0 {
+		s = s[:i]
 	}
 	return strings.TrimSpace(s)
 }

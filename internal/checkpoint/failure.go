@@ -108,7 +108,7 @@ func (c *Coordinator) failed(r *request, line Report) {
 	switch {
 	case stop:
 		c.do(FailJob{Exec: line.Exec, Reason: line.Reason, Err: withReason(line.Reason, line.Err)})
-	case counted && c.failures.consecutive > c.cfg.TolerableFailures:
+	case counted && c.failures.consecutive > c.cfg.TolerableFailures && !c.restoring && !c.closing:
 		c.failures.consecutive = 0
 		c.do(FailJob{Exec: line.Exec, Reason: line.Reason, Err: thresholdError(line)})
 	}
@@ -119,4 +119,10 @@ func thresholdError(line Report) error {
 		"Checkpoint History tab or the Job Manager log to find out why continuous checkpoints failed.", withReason(line.Reason, line.Err))
 }
 
-func withReason(why Reason, err error) error { return &DeclineError{Reason: why, Err: err} }
+// withReason is err with the reason told before it, if it does not tell it itself.
+func withReason(why Reason, err error) error {
+	if reasonOf(err, NoReason) == why {
+		return err
+	}
+	return &DeclineError{Reason: why, Err: err}
+}

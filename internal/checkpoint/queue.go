@@ -18,6 +18,14 @@ type request struct {
 	at     Time
 }
 
+// format is how the state will be written: only savepoints are for other backends to read.
+func (r *request) format() Format {
+	if r.Kind.IsSavepoint() {
+		return r.Format
+	}
+	return Native
+}
+
 // queueMax is how many requests wait at most. It is Flink's number: enough for every user, and an end to a loop of requests.
 const queueMax = 1000
 
@@ -120,7 +128,7 @@ func (c *Coordinator) refuse(r request, why Reason, err error) {
 		c.do(Reply{Request: r.Request, Reason: why, Err: err})
 	}
 	c.ended(&r)
-	c.failed(&r, Report{Kind: r.Kind, Format: r.Format, Reason: why, Err: err, Exec: NoExec})
+	c.failed(&r, Report{Kind: r.Kind, Format: r.format(), Reason: why, Err: err, Exec: NoExec})
 }
 
 // ended is called when a request failed: what it held goes on.

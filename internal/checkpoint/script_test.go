@@ -385,10 +385,13 @@ func showValue(name string, f reflect.Value, x any) string {
 		}
 		return "[" + strings.Join(all, " ") + "]"
 	case *Completed:
-		if x == nil {
+		switch {
+		case x != nil:
+			return showCompleted(x)
+		case name == "From":
 			return "none"
 		}
-		return showCompleted(x)
+		return ""
 	case []*Completed:
 		var all []string
 		for _, d := range x {

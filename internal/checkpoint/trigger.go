@@ -1,10 +1,6 @@
 package checkpoint
 
-import (
-	"fmt"
-
-	"github.com/weirstream/weir/internal/base"
-)
+import "github.com/weirstream/weir/internal/base"
 
 // start makes a pending checkpoint of a request, or refuses it. The timeout counts from here, so that a location, an operator
 // coordinator or a hook that never answers is found too.
@@ -30,22 +26,15 @@ func (c *Coordinator) start(r request) {
 
 // makeBarrier is the barrier of p, without what its location will add.
 func (c *Coordinator) makeBarrier(p *pending) Barrier {
-	b := Barrier{ID: p.id, Kind: p.request.Kind, Format: Native, Alignment: c.alignment(p.request.Kind)}
+	b := Barrier{ID: p.id, Kind: p.request.Kind, Format: p.request.format(), Alignment: c.alignment(p.request.Kind)}
 	if b.Alignment == Aligned && c.cfg.Unaligned && !b.Kind.IsSavepoint() {
 		b.Timeout = c.cfg.AlignedTimeout
 	}
-	switch b.Kind {
-	case Checkpoint:
-		if c.forceFull {
-			b.Kind = FullCheckpoint
-		} else {
-			b.Base = c.base()
-		}
-	case FullCheckpoint:
-	case Savepoint, Suspend, Drain:
-		b.Format = p.request.Format
-	default:
-		panic(fmt.Sprintf("checkpoint: unknown kind %d", b.Kind))
+	if b.Kind == Checkpoint && c.forceFull {
+		b.Kind = FullCheckpoint
+	}
+	if b.Kind == Checkpoint {
+		b.Base = c.base()
 	}
 	return b
 }

@@ -35,11 +35,12 @@ func Example() {
 func ExampleFor_refused() {
 	type Session struct {
 		User  string
-		visit []struct{ at time.Time }
+		since time.Time
 	}
+	s := Session{User: "ann", since: time.Now()}
 	_, err := codec.For[Session]()
-	fmt.Println(err)
-	// Output: codec: codec_test.Session, field visit ([]struct { at time.Time }): it is unexported and would be lost; export it, tag it weir:"-", or give codec_test.Session the methods MarshalBinary and UnmarshalBinary
+	fmt.Println(s.User, err)
+	// Output: ann codec: codec_test.Session, field since (time.Time): it is unexported and would be lost; export it, tag it weir:"-", or give codec_test.Session the methods MarshalBinary and UnmarshalBinary
 }
 
 func ExampleCodec_Schema() {

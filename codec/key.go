@@ -13,7 +13,7 @@ import (
 type Key[K comparable] struct {
 	codec   *Codec[K]
 	program *keyProgram
-	root    opcode // of a key that is a single integer, boolean, string or array of bytes; otherwise opArray
+	root    opcode // of a key that is one integer, boolean, string or array of bytes; opArray: any other
 	length  int    // of an array of bytes
 	floats  bool
 }

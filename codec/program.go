@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// A program appends, decodes or clones the values of one shape. It is a flat list of operations on offsets from the start
+// A program appends and decodes the values of one shape. It is a flat list of operations on offsets from the start
 // of the value: a struct within a struct, to any depth, is a run of operations of the outer one. Only what lies elsewhere
 // in memory (behind a pointer, slice or map) or repeats (an array) has a program of its own, and a recursive type is a
 // program that refers to itself.
@@ -18,6 +18,7 @@ type program struct {
 	opaque bool     // an operation of it, or of a program it refers to without a pointer between, is opOpaque
 }
 
+// op is one operation on the part of a value that lies offset bytes from its start.
 type op struct {
 	code   opcode
 	offset uintptr
@@ -36,9 +37,9 @@ type operand struct {
 	pairType reflect.Type // of an opaque
 }
 
+// opcode is what an op does. The order matters: integers first, then the other scalars.
 type opcode uint8
 
-// The order matters: integers first, then the other scalars.
 const (
 	opInt64 opcode = iota
 	opInt32

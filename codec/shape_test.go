@@ -39,11 +39,11 @@ type (
 	}
 )
 
-func (halfPair) MarshalText() ([]byte, error)    { return nil, nil }
-func (hasPair) MarshalBinary() ([]byte, error)   { return nil, nil }
-func (*hasPair) UnmarshalBinary(_ []byte) error  { return nil }
-func (h *hasPair) unused() (int, *hasPair)       { return h.n, h.Next }
-func (i *inherits) unusedToo() (int, netip.Addr) { return i.n, i.Addr }
+func (halfPair) MarshalText() ([]byte, error)   { return nil, nil }
+func (hasPair) MarshalBinary() ([]byte, error)  { return nil, nil }
+func (*hasPair) UnmarshalBinary(_ []byte) error { return nil }
+
+var _ = []any{halfPair{n: 1}, inherits{n: 1}, hasPair{n: 1}}
 
 // A refusal names where, what, why, and what to do.
 func TestRefusals(t *testing.T) {

@@ -32,7 +32,7 @@ func (t *table) sweep() {
 		t.sweepOn(64)
 		return
 	}
-	mask := p.live & (1<<groupSlots - 1) << (t.sweepGroup * groupSlots)
+	mask := p.live & (lowestBits(groupSlots) << (t.sweepGroup * groupSlots))
 	depth := p.depth
 	if t.sweepGroup++; t.sweepGroup == groups {
 		t.sweepOn(depth)

@@ -1,0 +1,103 @@
+package state
+
+import (
+	"fmt"
+	"io"
+	"testing"
+)
+
+// Benchmarks compare in one run; the machine is noisy. See the package's BENCHMARKS in docs/format/state.md for the
+// commands and what they said.
+
+// spread is a sequence of pseudo-random numbers below n (splitmix64).
+func spread(i, n uint64) int64 {
+	x := i + 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return int64((x ^ x>>31) % n)
+}
+
+var sizes = []uint64{1_000, 100_000, 1_000_000}
+
+// counter is a keyed count as an operator runs it: slices of records, hashed together, with or without the touching pass.
+type counter struct {
+	keyed *Keyed[int64]
+	count Value[int64]
+	keys  [TouchMost]int64
+	hash  [TouchMost]uint64
+	sum   int64
+}
+
+func newCounter(t testing.TB) *counter {
+	c := &counter{}
+	var now int64
+	c.keyed = newKeyed[int64](t, allGroups, &now, map[string]binder{"count": &c.count}, Spec{Name: "count"})
+	return c
+}
+
+func (c *counter) run(from, n, keys uint64, touch bool) {
+	for ; n > 0; n -= min(n, TouchMost) {
+		ks, hs := c.keys[:min(n, TouchMost)], c.hash[:min(n, TouchMost)]
+		for j := range ks {
+			ks[j] = spread(from, keys)
+			from++
+		}
+		c.keyed.codec.HashAll(hs, ks)
+		if touch {
+			c.keyed.Touch(hs)
+		}
+		for j, k := range ks {
+			c.keyed.Seek(hs[j], k)
+			v := c.count.Get() + 1
+			c.count.Set(v)
+			c.sum += v
+			c.keyed.Settle()
+		}
+	}
+	c.keyed.Leave()
+}
+
+func BenchmarkCount(b *testing.B) {
+	for _, keys := range sizes {
+		b.Run(fmt.Sprintf("keys=%d/map", keys), func(b *testing.B) {
+			m := map[int64]int64{}
+			for i := range int64(keys) {
+				m[i] = 1
+			}
+			var sum int64
+			b.ResetTimer()
+			for i := range uint64(b.N) {
+				k := spread(i, keys)
+				v := m[k] + 1
+				m[k] = v
+				sum += v
+			}
+		})
+		for _, touch := range []bool{false, true} {
+			b.Run(fmt.Sprintf("keys=%d/keyed-touch=%v", keys, touch), func(b *testing.B) {
+				c := newCounter(b)
+				for i := range int64(keys) {
+					c.keyed.Seek(c.keyed.Hash(i), i)
+					c.count.Set(1)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				c.run(0, uint64(b.N), keys, touch)
+			})
+		}
+	}
+}
+
+func BenchmarkWriteTo(b *testing.B) {
+	c := newCounter(b)
+	const n = 1_000_000
+	c.run(0, n, 1<<62, false)
+	s := c.keyed.Snapshot()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.WriteTo(io.Discard); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
+}

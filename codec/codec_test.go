@@ -94,7 +94,7 @@ func TestEqualMapsHaveEqualBytes(t *testing.T) {
 	for i := range 20 {
 		m := map[string]map[int8]bool{}
 		for j := range 10 {
-			m[strings.Repeat("x", (i+j)%10)] = map[int8]bool{0: true, -1: false, int8(j): true}
+			m[strings.Repeat("x", (i+j)%10)] = map[int8]bool{0: true, -1: false, int8((i + j) % 10): true}
 		}
 		data, err := c.Append(nil, &m)
 		if err != nil {
@@ -333,3 +333,42 @@ func TestBytesOfTheDocument(t *testing.T) {
 		t.Errorf("got %x, want %x, %v", got, want, err)
 	}
 }
+
+// Errors show where, also in maps, and not more of a key than helps.
+func TestErrorsInMaps(t *testing.T) {
+	far := time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)
+	byText := mustFor[map[string]time.Time](t)
+	_, err := byText.Append(nil, &map[string]time.Time{strings.Repeat("long ", 1000): far})
+	if err == nil || !strings.HasPrefix(err.Error(), `codec: encoding map[string]time.Time: ["long long long long long long long long "]: the time 2300`) {
+		t.Errorf("got %v", err)
+	}
+	byPair := mustFor[map[pair[int, int]][]*time.Time](t)
+	_, err = byPair.Append(nil, &map[pair[int, int]][]*time.Time{{1, 2}: {nil, &far}})
+	if err == nil || !strings.Contains(err.Error(), ": [{1 2}][1]: the time 2300") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A clone whose methods fail panics with their error, as it has no other way to tell.
+func TestCloneOfWhatDoesNotMarshal(t *testing.T) {
+	type holder struct{ B []*big.Int }
+	c := mustFor[holder](t)
+	v := holder{[]*big.Int{nil, big.NewInt(5)}}
+	if clone := c.Clone(v); clone.B[0] != nil || clone.B[1] == v.B[1] || clone.B[1].Cmp(v.B[1]) != 0 {
+		t.Errorf("got %v", clone.B)
+	}
+	defer func() {
+		if err, ok := recover().(error); !ok || !errors.Is(err, errBroken) {
+			t.Errorf("got %v", err)
+		}
+	}()
+	mustFor[pointing](t).Clone(pointing{n: -1})
+}
+
+type pointing struct {
+	n int
+	p *int
+}
+
+func (p pointing) MarshalText() ([]byte, error)  { return nil, broken{p.n}.fail() }
+func (p *pointing) UnmarshalText(_ []byte) error { p.p = &p.n; return nil }

@@ -43,6 +43,9 @@ type collectWriter[T any] struct {
 	values []T
 }
 
+// Name is for people.
+func (c *collector[T]) Name() string { return "Collect" }
+
 func (c *collector[T]) Writer(WriterContext) (Writer[T], error) {
 	return &collectWriter[T]{name: rand.Text()}, nil
 }

@@ -23,6 +23,7 @@ const Endless int64 = -1
 // subtask that has several lanes, after a restore at a lower parallelism, takes their indices in ascending order; after a
 // restore at a higher one the subtasks without a lane have nothing to do.
 type Generated[T any] struct {
+	name  string
 	n     int64 // Endless: no end
 	value func(i int64) T
 	rate  float64
@@ -31,7 +32,7 @@ type Generated[T any] struct {
 // Generate is a source of the records f(0), f(1) ... f(n-1); of all that follow, too, where n is Endless. f is called by all
 // subtasks at once, and must give the same record for an index each time: after a failure it is asked again.
 func Generate[T any](n int64, f func(i int64) T) Generated[T] {
-	return Generated[T]{n: max(n, Endless), value: f}
+	return Generated[T]{name: "Generate", n: max(n, Endless), value: f}
 }
 
 // Rate limits the source to so many records a second, over all subtasks together. Zero, the default, is no limit.
@@ -39,6 +40,9 @@ func (g Generated[T]) Rate(perSecond float64) Generated[T] {
 	g.rate = perSecond
 	return g
 }
+
+// Name is for people.
+func (g Generated[T]) Name() string { return g.name }
 
 // Bounded is true unless the generator is Endless.
 func (g Generated[T]) Bounded() bool { return g.n != Endless }

@@ -24,6 +24,9 @@ type printSink[T any] struct {
 	line []byte    // protected by mu
 }
 
+// Name is for people.
+func (k *printSink[T]) Name() string { return "Print" }
+
 func (k *printSink[T]) Writer(ctx WriterContext) (Writer[T], error) {
 	w := &printWriter[T]{sink: k}
 	if subtask, of := ctx.Subtask(); of > 1 {

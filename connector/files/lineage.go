@@ -26,7 +26,6 @@ import (
 type lineage struct {
 	Version int    `json:"version"`
 	Dir     string `json:"dir"`
-	Prefix  string `json:"prefix"`
 	Run     string `json:"run"`
 	Next    int64  `json:"next"`
 }
@@ -44,7 +43,7 @@ func decodeLineage(state []byte) (*lineage, error) {
 		return nil, fmt.Errorf("files: the state of a sink's writer has version %d, this program knows %d: "+
 			"restore it with the version of Weir that wrote it, or a newer one", l.Version, lineageVersion)
 	}
-	if _, err := hex.DecodeString(l.Run); err != nil || l.Run == "" || l.Prefix == "" || l.Next < 0 {
+	if _, err := hex.DecodeString(l.Run); err != nil || l.Run == "" || l.Next < 0 {
 		return nil, fmt.Errorf("files: the state of a sink's writer is damaged: %.200q", state)
 	}
 	return &l, nil
@@ -59,7 +58,7 @@ func newRun() string {
 
 // lineage is what to leave at a checkpoint.
 func (p *parts) lineage() *lineage {
-	return &lineage{Version: lineageVersion, Dir: p.dir, Prefix: p.options.prefix, Run: p.run, Next: p.next}
+	return &lineage{Version: lineageVersion, Dir: p.dir, Run: p.run, Next: p.next}
 }
 
 // succeed clears up behind the dead writers of a lineage. Where adopt is set the writer also goes on with its names: above all
@@ -144,14 +143,14 @@ func visibleName(name string) (visible string, wasHidden bool) {
 	return name, false
 }
 
-// number is the number of a part of the lineage, of any subtask and with any suffix.
+// number is the number of a part of the lineage, with any prefix, of any subtask, and with any suffix.
 func (l *lineage) number(name string) (number int64, ok bool) {
-	rest, ok := strings.CutPrefix(name, l.Prefix+"-"+l.Run+"-")
+	_, rest, ok := strings.Cut(name, "-"+l.Run+"-")
 	if !ok {
 		return 0, false
 	}
-	subtask, rest, ok := strings.Cut(rest, "-")
-	if _, err := strconv.ParseUint(subtask, 10, 31); !ok || err != nil {
+	_, rest, ok = strings.Cut(rest, "-")
+	if !ok {
 		return 0, false
 	}
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))

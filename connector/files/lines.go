@@ -86,6 +86,9 @@ func (s LineSource) Rate(perSecond float64) LineSource {
 	return s
 }
 
+// Name is for people.
+func (s LineSource) Name() string { return "Lines" }
+
 // Bounded is true unless the source looks for new files Every so often.
 func (s LineSource) Bounded() bool { return s.every == 0 }
 

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/weirstream/weir"
 	"github.com/weirstream/weir/internal/storage"
 )
 
@@ -18,11 +17,7 @@ import (
 // place. Trying again does not help.
 var ErrLost = errors.New("data lost")
 
-// commitAttempts is how often a commit that fails for a reason that may pass is tried before the job restarts, which shows
-// the error.
-const commitAttempts = 3
-
-// publish gives pending parts their final names. It is done in three steps, for all parts together:
+// publisher gives pending parts their final names. It is done in three steps, for many parts together:
 //
 //	link    the final name, unless it is taken
 //	sync    the directory
@@ -31,63 +26,40 @@ const commitAttempts = 3
 // A crash at any moment leaves the part under one of its names or under both, and publishing again completes it. A rename
 // would do in one step, but it replaces what has the final name. And without the sync in the middle a crash of the machine
 // might keep the removal and not the link: then the part would have no name.
-//
-// A part that fails does not keep the others from being published.
-func publish(ctx context.Context, fsys storage.FS, cs []*weir.Commit[pending], ignoreMissing bool) error {
-	p := publisher{fs: fsys, ignoreMissing: ignoreMissing, linked: map[string][]*weir.Commit[pending]{}}
-	for _, c := range cs {
-		if err := ctx.Err(); err != nil {
-			return err // what was linked is published by the next try
-		}
-		switch err := p.link(&c.Value); {
-		case err == nil:
-			p.linked[c.Value.Dir] = append(p.linked[c.Value.Dir], c)
-		case errors.Is(err, ErrLost):
-			c.Fail(err)
-		default:
-			p.again(c, err)
-		}
-	}
-	for _, dir := range slices.Sorted(maps.Keys(p.linked)) {
-		p.settle(dir, p.linked[dir])
-	}
-	return errors.Join(p.errs...)
-}
-
-// publisher is one call of publish.
 type publisher struct {
 	fs            storage.FS
 	ignoreMissing bool
-	linked        map[string][]*weir.Commit[pending] // by directory
-	errs          []error
 }
 
-// again asks for another try, or, after some, fails all.
-func (p *publisher) again(c *weir.Commit[pending], err error) {
-	if c.Attempt < commitAttempts {
-		c.Retry()
-		return
-	}
-	p.errs = append(p.errs, fmt.Errorf("files: publishing %s of checkpoint %d: %w", c.Value.path(), c.Value.Checkpoint, err))
-}
-
-// settle makes the final names in a directory durable, and removes the hidden ones.
-func (p *publisher) settle(dir string, cs []*weir.Commit[pending]) {
-	err := p.fs.SyncDir(dir)
-	if errors.Is(err, fs.ErrNotExist) && p.ignoreMissing {
-		return
-	}
-	for _, c := range cs {
-		if err != nil {
-			p.again(c, err)
-		} else if err := removeFile(p.fs, c.Value.hidden()); err != nil {
-			p.again(c, err)
+// publish gives an error for each part, nil where it is published; ErrLost is in it where it can never be. A part that fails
+// does not keep the others back.
+func (p publisher) publish(ctx context.Context, parts []pending) []error {
+	errs := make([]error, len(parts))
+	linked := map[string][]int{} // by directory
+	for i := range parts {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			errs[i] = p.link(&parts[i])
+		}
+		if errs[i] == nil {
+			linked[parts[i].Dir] = append(linked[parts[i].Dir], i)
 		}
 	}
+	for _, dir := range slices.Sorted(maps.Keys(linked)) {
+		err := p.fs.SyncDir(dir)
+		if errors.Is(err, fs.ErrNotExist) && p.ignoreMissing {
+			continue
+		}
+		for _, i := range linked[dir] {
+			if errs[i] = err; err == nil {
+				errs[i] = removeFile(p.fs, parts[i].hidden())
+			}
+		}
+	}
+	return errs
 }
 
 // link gives a part its final name; it may have it already.
-func (p *publisher) link(part *pending) error {
+func (p publisher) link(part *pending) error {
 	hidden, err := p.fs.Stat(part.hidden())
 	if errors.Is(err, fs.ErrNotExist) {
 		return p.checkPublished(part)
@@ -103,14 +75,14 @@ func (p *publisher) link(part *pending) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return p.checkPublished(part)
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission): // different systems say it differently
 		return p.rename(part)
 	}
 	return err
 }
 
 // rename is link for file systems without hard links. Nobody else gives this name to a file, so looking first is enough.
-func (p *publisher) rename(part *pending) error {
+func (p publisher) rename(part *pending) error {
 	if _, err := p.fs.Stat(part.path()); err == nil {
 		return p.checkPublished(part)
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +92,7 @@ func (p *publisher) rename(part *pending) error {
 }
 
 // checkPublished compares the file that has the final name with the part.
-func (p *publisher) checkPublished(part *pending) error {
+func (p publisher) checkPublished(part *pending) error {
 	file, err := p.fs.Open(part.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		if p.ignoreMissing {

@@ -89,6 +89,9 @@ type sink[T any] struct {
 	options sinkOptions
 }
 
+// Name is for people.
+func (k *sink[T]) Name() string { return "Files" }
+
 // Writer makes the directory and tries whether it can be written to, so that a job that cannot work says so at its start.
 func (k *sink[T]) Writer(ctx weir.WriterContext) (weir.Writer[T], error) {
 	if err := k.options.validate(); err != nil {
@@ -128,10 +131,33 @@ func (k *sink[T]) Prepare(w weir.Writer[T], checkpoint int64) ([]pending, []byte
 	return w.(*writer[T]).prepare(checkpoint)
 }
 
+// commitAttempts is how often a commit is tried that fails for a reason that may pass, before the job restarts, which shows
+// the error.
+const commitAttempts = 3
+
 // Commit publishes pending parts.
 func (k *sink[T]) Commit(ctx context.Context, cs []*weir.Commit[pending]) error {
-	return publish(ctx, k.fs, cs, k.options.ignoreMissing)
+	parts := make([]pending, len(cs))
+	for i, c := range cs {
+		parts[i] = c.Value
+	}
+	var failed []error
+	for i, err := range k.publisher().publish(ctx, parts) {
+		c := cs[i]
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrLost):
+			c.Fail(err)
+		case c.Attempt < commitAttempts && ctx.Err() == nil:
+			c.Retry()
+		default:
+			failed = append(failed, fmt.Errorf("files: publishing %s of checkpoint %d: %w", c.Value.path(), c.Value.Checkpoint, err))
+		}
+	}
+	return errors.Join(failed...)
 }
+
+func (k *sink[T]) publisher() publisher { return publisher{k.fs, k.options.ignoreMissing} }
 
 // Abort removes pending parts.
 func (k *sink[T]) Abort(_ context.Context, cs []pending) error {

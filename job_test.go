@@ -157,7 +157,8 @@ func TestResumeFromLatest(t *testing.T) {
 			KeyBy(func(v int64) int64 { return v % 10 }).
 			Process(&totals{}).UID("totals").
 			To(Collect(&got)).UID("got")
-		return got, env.Execute(ctx, "resume")
+		err = env.Execute(ctx, "resume")
+		return got, err
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -86,18 +86,6 @@ func (g *Gate) compactLocked() {
 	}
 }
 
-// Waiting is true where Next would find an element.
-func (g *Gate) Waiting() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, i := range g.ready[g.head:] {
-		if c := g.channels[i]; !c.blocked && c.length > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Block stops the channel numbered i: Next passes it over until Unblock.
 func (g *Gate) Block(i int) {
 	g.mu.Lock()

@@ -68,9 +68,6 @@ func (p *Partition) Broadcast(e Element) {
 	}
 }
 
-// Put puts a control element into channel i. It never waits.
-func (p *Partition) Put(i int, e Element) { p.channels[i].put(e) }
-
 // recount sets full from the queues. The sender calls it when a channel filled up, a receiver when one has room again. Each
 // changes a queue before it takes the mutex, so whoever is last has seen both changes. (A compare-and-swap instead of the
 // mutex would let the sender's stale "one full" overwrite the receiver's "none", and the sender would wait for ever.)

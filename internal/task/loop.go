@@ -93,13 +93,16 @@ func (t *Task) turn() (worked bool, err error) {
 			return true, err
 		}
 	}
-	if err := t.clocks(); err != nil {
+	if err := t.alarm(); err != nil {
 		return true, err
 	}
 	if t.finished || t.canceled.Load() {
 		return true, nil
 	}
 	if t.room() {
+		if err := t.ticks(); err != nil {
+			return true, err
+		}
 		if did, err := t.work(); did || err != nil {
 			return true, err
 		}
@@ -289,13 +292,17 @@ func (t *Task) endAgain() error {
 
 // ---- time
 
-// clocks does what is due: the handler's alarm, the operators' timers, the flush of half-filled batches.
-func (t *Task) clocks() error {
+// alarm rings the handler's, where it is due.
+func (t *Task) alarm() error {
 	if d, ok := t.handler.Deadline(); ok && d <= t.now {
-		if err := t.handle(checkpoint.AlarmRang{}); err != nil {
-			return err
-		}
+		return t.handle(checkpoint.AlarmRang{})
 	}
+	return nil
+}
+
+// ticks does what is due by the clock: the operators' timers and watermarks, the flush of half-filled batches. It is called
+// only while there is room for what they emit; so a clock of theirs also does not run while the outputs are full.
+func (t *Task) ticks() error {
 	if !t.loop.over {
 		for _, c := range t.chain.clocked {
 			if d, ok := c.Deadline(); ok && d <= t.wall {
@@ -305,10 +312,7 @@ func (t *Task) clocks() error {
 			}
 		}
 	}
-	if every := int64(t.spec.Options.FlushEvery); every > 0 {
-		return t.flushDue(every)
-	}
-	return nil
+	return t.flushDue(int64(t.spec.Options.FlushEvery))
 }
 
 // flushDue sends the half-filled batches that have waited long enough.
@@ -316,7 +320,7 @@ func (t *Task) flushDue(every int64) error {
 	switch {
 	case !t.held():
 		t.loop.flush = 0
-	case t.loop.flush == 0:
+	case t.loop.flush == 0 && every > 0:
 		t.loop.flush = int64(t.now) + every
 	case t.loop.flush <= int64(t.now):
 		t.loop.flush = 0
@@ -371,7 +375,7 @@ func (t *Task) due() (time.Duration, bool) {
 	if d, ok := t.handler.Deadline(); ok {
 		least = d.Sub(t.now)
 	}
-	if !t.loop.over {
+	if !t.loop.over && t.room() {
 		for _, c := range t.chain.clocked {
 			if d, ok := c.Deadline(); ok {
 				least = min(least, time.Duration(d-t.wall))

@@ -46,7 +46,8 @@ type Restore struct {
 // Options are the settings of a task.
 type Options struct {
 	Handler checkpoint.HandlerConfig
-	// FlushEvery is the longest that a record waits in a batch that is not full while input keeps coming.
+	// FlushEvery is the longest that a record waits in a batch that is not full while input keeps coming; 0: a batch waits for
+	// the end of its slice only.
 	FlushEvery time.Duration
 	// BatchMost bounds the records in a batch; 0: by their size.
 	BatchMost int

@@ -114,8 +114,8 @@ func TestInOneProcess(t *testing.T) {
 // TestUnlimited has the whole input read before there is any checkpoint.
 func TestUnlimited(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []string{"-fail-at=0", "-fail-at=20000", "-panic-at=1"} {
-		start(t, "-dir", t.TempDir(), "-p", "2", "-records", "20000", "-keys", "7", fault, "-expect").finish(t)
+	for _, fault := range []string{"-fail-at=0", "-fail-at=5000", "-panic-at=1"} {
+		start(t, "-dir", t.TempDir(), "-p", "2", "-records", "5000", "-keys", "7", fault, "-expect").finish(t)
 	}
 }
 

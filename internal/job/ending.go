@@ -16,7 +16,7 @@ type NoRestartError struct {
 }
 
 func (e *NoRestartError) Error() string {
-	return fmt.Sprintf("%v (after %d restarts; %v)", e.Failure, e.Restarts, e.Err)
+	return fmt.Sprintf("%v; no restart follows, after %d of them: %v", e.Failure, e.Restarts, e.Err)
 }
 
 func (e *NoRestartError) Unwrap() error { return e.Failure }
@@ -73,7 +73,10 @@ func (m *Machine) advanceEnd() bool {
 func (m *Machine) finish(e *ending) {
 	for _, r := range m.replies {
 		if m.stopped != nil && r.ID == m.stopped.ID && e.status != Finished {
-			r.Err = &StoppedError{Job: m.config.Name, Location: r.Location, Err: fmt.Errorf("the job is %v", e.status)}
+			r.Err = e.err
+			if r.Err == nil {
+				r.Err = &StoppedError{Job: m.config.Name, Location: r.Location, Err: fmt.Errorf("the job is %v", e.status)}
+			}
 		}
 		m.do(r)
 	}

@@ -32,7 +32,7 @@ type alignment struct {
 	in      int // open channels whose barrier has come
 }
 
-// begin makes b the current one; false: it is obsolete. A newer one ends an older, which cannot complete any more: each channel
+// begin makes b the current one; false: it is obsolete, or was aborted before it came. A newer one ends an older, which cannot complete any more: each channel
 // brings its barriers in order.
 func (h *BarrierHandler) begin(b Barrier) bool {
 	a := &h.align
@@ -45,7 +45,9 @@ func (h *BarrierHandler) begin(b Barrier) bool {
 	if a.pending {
 		h.abortAlignment(DeclinedSubsumed)
 	}
-	if !h.isNew(b) {
+	h.last = b.ID
+	if h.aborted.has(b.ID) {
+		h.do(ForwardCancel{b.ID})
 		return false
 	}
 	*a = alignment{barrier: b, pending: true, alarm: Never}

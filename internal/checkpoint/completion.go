@@ -135,7 +135,7 @@ func (c *Coordinator) commit(p *pending) {
 	}
 	c.keep(p.done)
 	retired := c.retire()
-	c.do(NotifyComplete{ID: p.id, Subsumed: newest(retired), Tasks: p.plan.notify})
+	c.do(NotifyComplete{ID: p.id, Subsumed: newestBefore(retired, p.id), Tasks: p.plan.notify})
 	c.discardAll(retired)
 	if p.stops() {
 		c.stopAt(p.done)
@@ -194,12 +194,14 @@ func (c *Coordinator) pinned(id base.CheckpointID) bool {
 	return slices.ContainsFunc(c.pending, func(p *pending) bool { return p.barrier.Base == id })
 }
 
-// newest is the id of the last of some checkpoints; 0: there is none.
-func newest(ds []*Completed) base.CheckpointID {
-	if len(ds) == 0 {
-		return 0
+// newestBefore is the last id of some checkpoints that is before another; 0: there is none.
+func newestBefore(ds []*Completed, id base.CheckpointID) base.CheckpointID {
+	for i := len(ds) - 1; i >= 0; i-- {
+		if ds[i].ID < id {
+			return ds[i].ID
+		}
 	}
-	return ds[len(ds)-1].ID
+	return 0
 }
 
 // discardAll deletes checkpoints that are not somebody else's.

@@ -138,7 +138,7 @@ func (h *BarrierHandler) barrierArrived(e BarrierArrived) {
 
 func (h *BarrierHandler) cancelArrived(e CancelArrived) {
 	if h.cfg.AtLeastOnce {
-		h.trackCancel(e)
+		h.trackCancel(e.ID)
 	} else {
 		h.alignCancel(e.ID)
 	}
@@ -171,19 +171,6 @@ func (h *BarrierHandler) triggered(b Barrier) {
 	} else {
 		h.alignTrigger(b)
 	}
-}
-
-// isNew notes that b is seen; false: it is obsolete, or has been aborted before it came.
-func (h *BarrierHandler) isNew(b Barrier) bool {
-	if b.ID <= h.last {
-		return false
-	}
-	h.last = b.ID
-	if h.aborted.has(b.ID) {
-		h.do(ForwardCancel{b.ID})
-		return false
-	}
-	return true
 }
 
 // maybeEndSource stops a source that is triggered by a stop. Other tasks come to their end through their channels.
@@ -281,7 +268,7 @@ func (h *BarrierHandler) abortNotified(e AbortNotified) {
 		h.do(DropSnapshot{e.ID})
 		h.do(Abort{e.ID})
 	case h.isTracked(e.ID):
-		h.giveUp(h.trackOf(e.ID), NoReason)
+		h.trackAbort(e.ID)
 	case e.ID > h.last:
 		h.aborted.add(e.ID)
 	}

@@ -42,7 +42,7 @@ func (w *world) commit(tx transaction) {
 	}
 }
 
-// checkOnce: of a checkpoint a task tells the master one thing, and sends one thing downstream.
+// checkOnce: of a checkpoint a task tells the master one thing, and sends one thing downstream, of older ones before newer ones.
 func (w *world) checkOnce(t *simTask, id base.CheckpointID, what told) {
 	if t.told[id]&what != 0 {
 		name := "answer to the master"
@@ -52,6 +52,13 @@ func (w *world) checkOnce(t *simTask, id base.CheckpointID, what told) {
 		w.failf("task %d: a second %s for checkpoint %d", t.exec.Task, name, id)
 	}
 	t.told[id] |= what
+	if what != toldDownstream {
+		return
+	}
+	if id < t.lastSent {
+		w.failf("task %d sends a barrier or cancel marker of %d after one of %d", t.exec.Task, id, t.lastSent)
+	}
+	t.lastSent = id
 }
 
 // checkBlocked: nothing is blocked but by an alignment.

@@ -143,7 +143,7 @@ func (m marks) hitIf(happened bool, what string) {
 var rare = []string{
 	"acknowledgement doubled", "acknowledgement of nothing known",
 	"announced and forced", "barrier prioritized", "channel sealed",
-	"early abort", "event held", "final checkpoint again", "last records while triggered", "late acknowledgement deleted",
+	"early abort", "event held", "final checkpoint again", "incremental", "last records while triggered", "late acknowledgement deleted",
 	"location created too late", "message to a task lost", "metadata published by a dead master", "obsolete barrier",
 	"older completes after newer", "output converted", "record in flight restored", "record recorded on arrival",
 	"records in flight in a checkpoint", "restore waits for a sealed checkpoint", "restored as ended",

@@ -162,6 +162,12 @@ func (w *world) publish(d *Completed) {
 			w.failf("the metadata of %d is published after its files were deleted", d.ID)
 		}
 	}
+	if d.Base != 0 {
+		w.marks.hit("incremental")
+		if w.disk.metadata[d.Base] == nil {
+			w.failf("checkpoint %d refers to files of %d, which is gone", d.ID, d.Base)
+		}
+	}
 	w.disk.metadata[d.ID] = d
 }
 

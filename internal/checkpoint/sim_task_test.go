@@ -55,6 +55,7 @@ type simTask struct {
 	performing bool
 	uploads    []*simSnapshot
 	told       map[base.CheckpointID]told
+	lastSent   base.CheckpointID // barrier or cancel marker
 
 	offsets      map[int]int // by split; of rules by 0
 	noMore       bool

@@ -229,10 +229,16 @@ func (w *world) afterwards() {
 	}
 	if d, ok := w.master.Deadline(); ok && d <= w.now {
 		w.tell(TimePassed{})
+		if d, ok := w.master.Deadline(); ok && d <= w.now {
+			w.failf("the master's timer runs hot: %v", w.master.Status())
+		}
 	}
 	for _, t := range w.tasks {
 		if d, ok := t.handler.Deadline(); ok && d <= w.now && t.lives() {
 			w.tellTask(t, AlarmRang{})
+			if d, ok := t.handler.Deadline(); ok && d <= w.now {
+				w.failf("the timer of task %d runs hot", t.exec.Task)
+			}
 		}
 	}
 	if w.failing && !w.stopped {

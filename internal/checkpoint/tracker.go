@@ -7,11 +7,12 @@ import (
 )
 
 // track is a checkpoint that an at-least-once task has seen a barrier of. Nothing is blocked, so barriers of several
-// checkpoints may be under way; each channel brings its own in order.
+// checkpoints may be under way; each channel brings its own in order, and this task sends on what it has in order too.
 type track struct {
 	barrier Barrier
 	in      []bool // by channel
 	left    int    // open channels that are missing
+	aborted bool   // by the coordinator: its turn comes, but for a cancel marker
 }
 
 // tracksMax is how many checkpoints are tracked; beyond, the oldest is given up. It is Flink's number.
@@ -27,7 +28,7 @@ func (h *BarrierHandler) isTracked(id base.CheckpointID) bool { return h.trackOf
 func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 	i := h.trackOf(b.ID)
 	if i < 0 {
-		if !h.isNew(b) {
+		if b.ID <= h.last {
 			return
 		}
 		i = h.newTrack(b)
@@ -38,9 +39,10 @@ func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 
 // newTrack begins to track b and returns its index, the last.
 func (h *BarrierHandler) newTrack(b Barrier) int {
-	h.tracks = append(h.tracks, track{barrier: b, in: make([]bool, len(h.channels)), left: h.open})
+	h.last = b.ID
+	h.tracks = append(h.tracks, track{barrier: b, in: make([]bool, len(h.channels)), left: h.open, aborted: h.aborted.has(b.ID)})
 	if len(h.tracks) > tracksMax {
-		h.giveUp(0, DeclinedSubsumed)
+		h.giveUp(DeclinedSubsumed)
 	}
 	return len(h.tracks) - 1
 }
@@ -57,52 +59,62 @@ func (t *track) mark(channel int) {
 // snapshot is never taken after one of a newer checkpoint.
 func (h *BarrierHandler) maybeTrackComplete() {
 	for i := len(h.tracks) - 1; i >= 0; i-- {
-		if h.tracks[i].left > 0 {
+		t := h.tracks[i]
+		if t.left > 0 {
 			continue
 		}
-		b := h.tracks[i].barrier
 		for range i {
-			h.giveUp(0, DeclinedSubsumed)
+			h.giveUp(DeclinedSubsumed)
+		}
+		if t.aborted {
+			h.giveUp(NoReason)
+			return
 		}
 		h.tracks = slices.Delete(h.tracks, 0, 1)
-		h.snapshot(b, nil)
+		h.snapshot(t.barrier, nil)
 		return
 	}
 }
 
-// giveUp ends track i without a snapshot. Barriers of it that still come are obsolete.
-func (h *BarrierHandler) giveUp(i int, why Reason) {
-	id := h.tracks[i].barrier.ID
-	h.tracks = slices.Delete(h.tracks, i, i+1)
-	h.do(ForwardCancel{id})
-	h.sayAborted(id, why)
+// giveUp ends the oldest track without a snapshot. Barriers of it that still come are obsolete.
+func (h *BarrierHandler) giveUp(why Reason) {
+	t := h.tracks[0]
+	h.tracks = slices.Delete(h.tracks, 0, 1)
+	h.do(ForwardCancel{t.barrier.ID})
+	if !t.aborted {
+		h.sayAborted(t.barrier.ID, why)
+	}
 }
 
-// trackCancel gives up the checkpoint that the marker names, and those before it whose barrier has not come on this channel:
-// now it will not.
-func (h *BarrierHandler) trackCancel(e CancelArrived) {
-	for i := 0; i < len(h.tracks); {
-		t := &h.tracks[i]
-		switch {
-		case t.barrier.ID == e.ID:
-			h.giveUp(i, DeclinedOnCancel)
-		case t.barrier.ID < e.ID && !t.in[e.Channel]:
-			h.giveUp(i, DeclinedSubsumed)
-		default:
-			i++
-		}
+// trackAbort notes an abort by the coordinator. Nothing is sent on before its turn: a marker that overtook the barriers of older
+// checkpoints would end these downstream.
+func (h *BarrierHandler) trackAbort(id base.CheckpointID) {
+	t := &h.tracks[h.trackOf(id)]
+	if !t.aborted {
+		t.aborted = true
+		h.do(Abort{id})
 	}
-	if e.ID > h.last {
-		h.last = e.ID
-		h.do(ForwardCancel{e.ID})
-		h.sayAborted(e.ID, DeclinedOnCancel)
+}
+
+// trackCancel gives up the checkpoint that the marker names, and those before it.
+func (h *BarrierHandler) trackCancel(id base.CheckpointID) {
+	for len(h.tracks) > 0 && h.tracks[0].barrier.ID < id {
+		h.giveUp(DeclinedSubsumed)
+	}
+	switch {
+	case len(h.tracks) > 0 && h.tracks[0].barrier.ID == id:
+		h.giveUp(DeclinedOnCancel)
+	case id > h.last:
+		h.last = id
+		h.do(ForwardCancel{id})
+		h.sayAborted(id, DeclinedOnCancel)
 	}
 }
 
 func (h *BarrierHandler) trackEnd(channel int) {
 	if h.cfg.FinishAtEnd {
 		for range h.tracks {
-			h.giveUp(0, DeclinedEndOfStream)
+			h.giveUp(DeclinedEndOfStream)
 		}
 		return
 	}
@@ -113,10 +125,8 @@ func (h *BarrierHandler) trackEnd(channel int) {
 }
 
 func (h *BarrierHandler) trackTrigger(b Barrier) {
-	if !h.isNew(b) {
-		return
+	if t := &h.tracks[h.newTrack(b)]; !t.aborted {
+		h.maybeEndSource(b)
 	}
-	h.maybeEndSource(b)
-	h.newTrack(b)
 	h.maybeTrackComplete()
 }

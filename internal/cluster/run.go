@@ -47,6 +47,9 @@ type running struct {
 func start(j Job) (*running, error) {
 	j = j.withDefaults()
 	r := &running{job: j, id: j.id(), began: time.Now()}
+	for _, w := range j.Config.Warnings() {
+		j.Log.Warn(w)
+	}
 	var err error
 	if r.store, err = openStore(j, r.id); err != nil {
 		return nil, err

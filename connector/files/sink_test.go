@@ -581,6 +581,29 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A commit came to link a part and no further, and the restore clears up before it is committed again. Whatever of the link
+// and the removal a power cut then leaves, the part has a name.
+func TestSweepOfHalfCommitted(t *testing.T) {
+	for seed := range uint64(20) {
+		disk := storage.Memory()
+		k := newSink(disk)
+		a, state := sealedPart(t, k, openWriter(t, k, nil), "a")
+		if err := disk.Link(a.hidden(), a.path()); err != nil {
+			t.Fatal(err)
+		}
+		k.fs = storage.Faulty(disk, &storage.Rule{Op: storage.OpSyncDir, Path: "out", Skip: int(seed % 2), Err: errDead})
+		w, err := k.Writer(&fakeTask{of: 1})
+		k.Restore(must(t, w, err), [][]byte{state})
+		if _, hidden := published(t, disk); seed%2 == 1 && len(hidden) > 0 {
+			t.Errorf("left %v", hidden)
+		}
+		k.fs = disk.CrashClone(rand.New(rand.NewPCG(seed, 3)))
+		if err := publish(k, a); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 func TestBadDirectory(t *testing.T) {
 	k := newSink(storage.Faulty(storage.Memory(), &storage.Rule{Op: storage.OpCreate, Err: syscall.EACCES}))
 	_, err := k.Writer(&fakeTask{of: 1})

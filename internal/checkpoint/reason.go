@@ -5,34 +5,59 @@ import (
 	"fmt"
 )
 
-// Reason is why a checkpoint was refused, declined or aborted: the 24 reasons of Flink.
+// Reason is why a checkpoint was refused, declined or aborted: the 24 reasons of Flink, with its names and messages.
 type Reason uint8
 
 const (
 	NoReason Reason = iota
+	// PeriodicSchedulerShutdown: a periodic request came while none are wanted. A Coordinator takes its own out of the queue
+	// before that happens.
 	PeriodicSchedulerShutdown
+	// TooManyRequests: the queue is full.
 	TooManyRequests
+	// MinimumPause: a periodic checkpoint came too soon after the last one.
 	MinimumPause
+	// NotAllTasksRunning: a task is not running and has not finished.
 	NotAllTasksRunning
+	// IOFailure: the location, or an operator coordinator by a *DeclineError, met an I/O error.
 	IOFailure
+	// BlockingOutput: the job has a blocking edge. The job's machine refuses these itself.
 	BlockingOutput
+	// AsyncFailure: a task could not write its snapshot.
 	AsyncFailure
+	// ChannelStateShared: another subtask failed, with which this one shares a file.
 	ChannelStateShared
+	// Expired: not complete within Config.Timeout.
 	Expired
+	// Subsumed: a newer checkpoint completed first.
 	Subsumed
+	// Declined: an operator failed in its synchronous part.
 	Declined
+	// DeclinedNotReady: a task was not running yet when it was triggered.
 	DeclinedNotReady
+	// DeclinedClosing: a task was closing; or some but not all tasks of a vertex with union state have ended.
 	DeclinedClosing
+	// DeclinedSubsumed: a task met a barrier of a newer checkpoint first.
 	DeclinedSubsumed
+	// DeclinedOnCancel: a task met a cancel marker.
 	DeclinedOnCancel
+	// DeclinedEndOfStream: an input ended, and tasks do not wait for a final checkpoint.
 	DeclinedEndOfStream
+	// Shutdown: the job has ended.
 	Shutdown
+	// Suspended: the job, or a task, is not running any more; or the job stops with a savepoint.
 	Suspended
+	// FailoverRegion: tasks are being restarted.
 	FailoverRegion
+	// TaskFailure: a task finished, failed or was replaced without having acknowledged.
 	TaskFailure
+	// TaskCheckpointFailure: a task's host could not trigger it.
 	TaskCheckpointFailure
+	// UnknownTask: a task's host does not know it.
 	UnknownTask
+	// FinalizeFailure: the metadata could not be written or stored.
 	FinalizeFailure
+	// TriggerFailure: everything else before the tasks are triggered.
 	TriggerFailure
 	reasons // how many there are, NoReason included
 )

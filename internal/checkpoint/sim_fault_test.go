@@ -24,6 +24,10 @@ const (
 	goneTakenForFinished
 	oldAttemptAcks
 	checkpointAfterStop
+	stopOvertaken
+	baseNotPinned
+	markerOvertakes
+	idUsedAgain
 	faults
 )
 
@@ -46,6 +50,10 @@ func (f fault) String() string {
 		goneTakenForFinished: "a failed task is taken for a finished one",
 		oldAttemptAcks:       "pending checkpoints survive a failover and take acknowledgements of old attempts",
 		checkpointAfterStop:  "checkpoints go on after the savepoint that the job stops with",
+		stopOvertaken:        "a checkpoint overtakes the savepoint that the job stops with",
+		baseNotPinned:        "what an incremental checkpoint builds upon is deleted under it",
+		markerOvertakes:      "a cancel marker overtakes barriers of older checkpoints",
+		idUsedAgain:          "a restart uses an id again",
 	}[f]
 }
 
@@ -72,28 +80,41 @@ func (w *world) faultyStep(e CoordinatorEvent) []CoordinatorAction {
 		}
 	default:
 	}
-	if w.fault == oldAttemptAcks {
-		return w.hidePending(e)
-	}
-	if w.fault == checkpointAfterStop {
+	switch w.fault {
+	case oldAttemptAcks:
+		switch e.(type) {
+		case JobNotRunning, RestoreAsked, TaskChanged:
+			return w.stepHiding(e, func(*pending) bool { return true })
+		default:
+		}
+	case stopOvertaken:
+		if _, ok := e.(Requested); ok {
+			return w.stepHiding(e, func(p *pending) bool { return p.stops() && p.phase == triggered })
+		}
+	case checkpointAfterStop:
 		m.terminal = nil
+	case baseNotPinned:
+		for _, p := range m.pending {
+			p.barrier.Base = 0
+		}
+	default:
 	}
 	return m.Step(w.now, e)
 }
 
-// hidePending has pending checkpoints survive the events of a failover.
-func (w *world) hidePending(e CoordinatorEvent) []CoordinatorAction {
+// stepHiding is a step of which some pending checkpoints take no notice.
+func (w *world) stepHiding(e CoordinatorEvent, hide func(*pending) bool) []CoordinatorAction {
 	m := w.master
-	switch e.(type) {
-	case JobNotRunning, RestoreAsked, TaskChanged:
-		hidden := m.pending
-		m.pending = nil
-		actions := slices.Clone(m.Step(w.now, e))
-		m.pending = append(hidden, m.pending...)
-		return actions
-	default:
-		return m.Step(w.now, e)
-	}
+	var hidden []*pending
+	m.pending = slices.DeleteFunc(m.pending, func(p *pending) bool {
+		if hide(p) {
+			hidden = append(hidden, p)
+		}
+		return hide(p)
+	})
+	actions := m.Step(w.now, e)
+	m.pending = append(hidden, m.pending...)
+	return actions
 }
 
 // faultyTaskStep is a step of a task's handler, with a fault around it.
@@ -109,6 +130,11 @@ func (w *world) faultyTaskStep(t *simTask, e HandlerEvent) []HandlerAction {
 	case Triggered:
 		if w.fault == openTriggerAtOnce && e.Barrier.ID > h.last {
 			return w.triggerAtOnce(h, e)
+		}
+	case AbortNotified:
+		if i := h.trackOf(e.ID); w.fault == markerOvertakes && i >= 0 {
+			h.tracks = slices.Delete(h.tracks, i, i+1)
+			return []HandlerAction{ForwardCancel{e.ID}, Abort{e.ID}}
 		}
 	default:
 	}

@@ -396,8 +396,12 @@ func (w *world) startMaster() {
 	w.parallel = [roles]int{1 + r.IntN(3), old[rulesSource], 1 + r.IntN(3), 1 + r.IntN(3)}
 	w.makeGraph()
 	completed := w.recovered()
+	last := w.disk.lastID
+	if w.fault == idUsedAgain {
+		last = 0
+	}
 	var err error
-	w.master, err = NewCoordinator(w.cfg, w.graph, Recovered{LastID: w.disk.lastID, Completed: completed})
+	w.master, err = NewCoordinator(w.cfg, w.graph, Recovered{LastID: last, Completed: completed})
 	if err != nil {
 		panic(err)
 	}

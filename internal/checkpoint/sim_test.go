@@ -12,6 +12,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "simulate this seed only, and tell everything with -v")
+	faultFlag = flag.Int("fault", int(noFault), "with -seed: plant the fault of this number")
 	stepsFlag = flag.Int("steps", 400_000, "simulate about so many steps")
 )
 
@@ -19,7 +20,7 @@ var (
 // goes on for so long on all processors, fails if something rare never happened, and sums up in its last line.
 func TestSimulation(t *testing.T) {
 	if *seedFlag != 0 {
-		w := newWorld(*seedFlag, noFault, marks{})
+		w := newWorld(*seedFlag, fault(*faultFlag), marks{})
 		w.verbose = testing.Verbose()
 		if err := w.run(); err != nil {
 			t.Fatal(err)
@@ -119,7 +120,7 @@ func TestPlantedFaults(t *testing.T) {
 				err := w.run()
 				sum.add(w.tally)
 				if err != nil {
-					t.Logf("found after %d steps, %v: %v", sum.steps, time.Since(start).Round(time.Millisecond), err)
+					t.Logf("found after %d steps, %v (-fault=%d): %v", sum.steps, time.Since(start).Round(time.Millisecond), f, err)
 					return
 				}
 			}

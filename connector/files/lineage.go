@@ -61,8 +61,9 @@ func (p *parts) lineage() *lineage {
 	return &lineage{Version: lineageVersion, Dir: p.dir, Run: p.run, Next: p.next}
 }
 
-// succeed clears up behind the dead writers of a lineage. Where adopt is set the writer also goes on with its names: above all
-// numbers that are in use, since a job that was restored from the same checkpoint before may have published some.
+// succeed clears up behind the dead writers of a lineage. Where adopt is set the writer also goes on with its names, behind all
+// numbers that were in use, also those of files that it has just removed: a writer that is thought dead may still wake up, and
+// remove what it takes for its own.
 func (p *parts) succeed(l *lineage, adopt bool) error {
 	largest, err := l.sweep(p.fs)
 	if err != nil {

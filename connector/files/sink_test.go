@@ -581,6 +581,34 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A writer that was thought dead wakes up, and clears up: behind itself only.
+func TestLateClose(t *testing.T) {
+	k := newSink(storage.Memory())
+	late := openWriter(t, k, nil)
+	_, state := sealedPart(t, k, late, "a")
+	late.Write("dead", time.Time{})
+	late.Flush(false)
+	w := openWriter(t, k, [][]byte{state})
+	b, _ := sealedPart(t, k, w, "b")
+	late.Close()
+	if err := publish(k, b); err != nil {
+		t.Error(err)
+	}
+}
+
+// Names that are taken, by files that came after the writer was restored, are passed over.
+func TestTakenNames(t *testing.T) {
+	k := newSink(storage.Memory())
+	w := openWriter(t, k, nil)
+	a, _ := sealedPart(t, k, w, "a")
+	stem := strings.TrimSuffix(a.Name, "0")
+	k.fs.Create(out + "/" + stem + "1")
+	k.fs.Create(out + "/" + hiddenName(stem+"2"))
+	if b, _ := sealedPart(t, k, w, "b"); b.Name != stem+"3" {
+		t.Errorf("%s follows %s", b.Name, a.Name)
+	}
+}
+
 // A commit came to link a part and no further, and the restore clears up before it is committed again. Whatever of the link
 // and the removal a power cut then leaves, the part has a name.
 func TestSweepOfHalfCommitted(t *testing.T) {

@@ -96,6 +96,17 @@ func TestConfigReportsEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
+func TestRetention(t *testing.T) {
+	want := map[Retention]string{RetainNever: "0001", RetainOnFailure: "0011", RetainOnCancellation: "0111"} // FINISHED CANCELED FAILED SUSPENDED
+	for retention, bits := range want {
+		for end := JobFinished; end <= JobSuspended; end++ {
+			if got := retention.keeps(end); got != (bits[end] == '1') {
+				t.Errorf("retention %d keeps the checkpoints of a job that is %v: %v", retention, end, got)
+			}
+		}
+	}
+}
+
 // TestGraphValidate includes A8: only sources may have operator coordinators.
 func TestGraphValidate(t *testing.T) {
 	good := Graph{[]Vertex{

@@ -2,6 +2,7 @@ package jobmaster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -206,8 +207,8 @@ func (r *runner) snapshot(token checkpoint.Token, id base.CheckpointID) {
 				err = r.name(err)
 			}
 			answer(state, err)
-			if p, ok := err.(*panicError); ok {
-				return p
+			if p := (*panicError)(nil); errors.As(err, &p) {
+				return p // whatever it left half done, the next one begins anew
 			}
 			return nil
 		},

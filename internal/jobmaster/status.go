@@ -128,7 +128,7 @@ func (m *Master) reportStatus(a job.ReportStatus) {
 	switch {
 	case a.Status == job.Failed:
 		m.log.Error("The job is FAILED.", "error", a.Err)
-	case a.Status == job.Restarting: // ReportRestart has said it
+	case a.Status == job.Restarting || a.Status == job.Failing: // ReportRestart says it, or FAILED will
 	case a.Err != nil:
 		m.log.Info(fmt.Sprintf("The job is %v.", a.Status), "error", a.Err)
 	default:

@@ -11,15 +11,15 @@ import "github.com/weirstream/weir/internal/base"
 //	   +---------------------> recording -------------------------> waiting
 //	     unaligned barrier               last barrier: StopRecording
 //
-// Collecting, a channel waits behind its barrier. In a hurry (an unaligned barrier has come, or an aligned one takes longer than
-// its timeout) the snapshot is taken at once; what the barriers yet to come have overtaken is recorded into it.
+// Collecting, a channel waits behind its barrier. In a hurry (an unaligned barrier has come, or an aligned one takes longer
+// than its timeout) the snapshot is taken at once; what the barriers yet to come have overtaken is recorded into it.
 //
 // Channels of broadcast edges are never recorded: their records act on every subtask alike, and a restore at another
-// parallelism could not say who has seen which. So the hurry waits until their barriers have come in order. Meanwhile, what of
-// the other channels? Their barriers overtook records in two places. What had arrived here before the barrier may be processed
-// now, or else goes into this task's part. What was still with the sender is in the sender's part: it arrives *behind* the
-// barrier, and processed before the snapshot it would be counted twice. Hence Seal, which divides the two; to go on "with the
-// records that the barrier overtook" is the obvious reading, and wrong.
+// parallelism could not say who has seen which. So the hurry waits until their barriers have come in order. Meanwhile, what
+// of the other channels? Their barriers overtook records in two places. What had arrived here before the barrier may be
+// processed now, or else goes into this task's part. What was still with the sender is in the sender's part: it arrives
+// *behind* the barrier, and processed before the snapshot it would be counted twice. Hence Seal, which divides the two; to
+// go on "with the records that the barrier overtook" is the obvious reading, and wrong.
 //
 // A barrier that was taken in its place has left nothing to record on its channel, one that came with priority has.
 type alignment struct {
@@ -32,8 +32,8 @@ type alignment struct {
 	in      int // open channels whose barrier has come
 }
 
-// begin makes b the current one; false: it is obsolete, or was aborted before it came. A newer one ends an older, which cannot complete any more: each channel
-// brings its barriers in order.
+// begin makes b the current one; false: it is obsolete, or was aborted before it came. A newer one ends an older, which
+// cannot complete any more: each channel brings its barriers in order.
 func (h *BarrierHandler) begin(b Barrier) bool {
 	a := &h.align
 	if a.pending && b.ID == a.barrier.ID {
@@ -57,8 +57,8 @@ func (h *BarrierHandler) begin(b Barrier) bool {
 	return true
 }
 
-// maybeSetAlarm starts the clock of an aligned barrier that may turn unaligned: at its first sight here, because the clocks of two
-// hosts cannot be compared. A forced one does not count: its edge could not hurry anyway.
+// maybeSetAlarm starts the clock of an aligned barrier that may turn unaligned: at its first sight here, because the clocks
+// of two hosts cannot be compared. A forced one does not count: its edge could not hurry anyway.
 func (h *BarrierHandler) maybeSetAlarm(b Barrier) {
 	a := &h.align
 	if b.Timeout > 0 && !b.Forced && !a.timed && !a.taken {
@@ -177,8 +177,8 @@ func (h *BarrierHandler) unblock() {
 	}
 }
 
-// abortAlignment gives the current checkpoint up at once, without waiting for the barriers that have not come. With a reason the
-// coordinator is told; NoReason: it knows.
+// abortAlignment gives the current checkpoint up at once, without waiting for the barriers that have not come. With a
+// reason the coordinator is told; NoReason: it knows.
 func (h *BarrierHandler) abortAlignment(why Reason) {
 	a := &h.align
 	id := a.barrier.ID
@@ -201,8 +201,8 @@ func (h *BarrierHandler) sayAborted(id base.CheckpointID, why Reason) {
 	}
 }
 
-// alignCancel ends a checkpoint that some predecessor takes no part in. Of one that is not known yet the barriers will be obsolete
-// when they come; and if it is newer than the current one, that one cannot complete any more.
+// alignCancel ends a checkpoint that some predecessor takes no part in. Of one that is not known yet the barriers will be
+// obsolete when they come; and if it is newer than the current one, that one cannot complete any more.
 func (h *BarrierHandler) alignCancel(id base.CheckpointID) {
 	a := &h.align
 	if a.pending && id == a.barrier.ID {

@@ -7,10 +7,10 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// taskAcked takes a task's part. What to do with one that nobody waits for is less obvious than it looks: to delete its files
-// whenever its checkpoint is not pending would delete those of a completed checkpoint as soon as a link doubles a message.
-// They go only where the checkpoint is known to have been aborted, or never expected this execution; the rest is left to the
-// sweep of orphans.
+// taskAcked takes a task's part. What to do with one that nobody waits for is less obvious than it looks: to delete its
+// files whenever its checkpoint is not pending would delete those of a completed checkpoint as soon as a link doubles a
+// message. They go only where the checkpoint is known to have been aborted, or never expected this execution; the rest is
+// left to the sweep of orphans.
 func (c *Coordinator) taskAcked(e TaskAcked) {
 	switch p := c.find(e.ID); {
 	case p == nil:
@@ -144,8 +144,8 @@ func (c *Coordinator) commit(p *pending) {
 	c.abortPending(Subsumed, nil, func(o *pending) bool { return o.id < p.id && !o.done.Kind.IsSavepoint() })
 }
 
-// stopAt ends checkpointing with the savepoint by which the job stops. From now on tasks finish by it, not by their end of data:
-// a later checkpoint would take one that has stopped early for one that has processed everything, and lose its state.
+// stopAt ends checkpointing with the savepoint by which the job stops. From now on tasks finish by it, not by their end of
+// data: a later checkpoint would take one that has stopped early for one that has processed everything, and lose its state.
 func (c *Coordinator) stopAt(s *Completed) {
 	c.terminal = s
 	c.refuseQueued(Suspended, stoppedError(s), anyRequest)

@@ -44,7 +44,8 @@ type Config struct {
 	// Retention says which completed checkpoints are deleted when the job ends; the default keeps none.
 	Retention Retention
 
-	// AtLeastOnce: barriers block nothing; records may be counted twice after a restart, never lost. The default is exactly once.
+	// AtLeastOnce: barriers block nothing; records may be counted twice after a restart, never lost. The default is exactly
+	// once.
 	AtLeastOnce bool
 
 	// Unaligned: barriers overtake records: fast under backpressure, with larger checkpoints. It needs exactly once.
@@ -53,8 +54,8 @@ type Config struct {
 	// AlignedTimeout is how long an unaligned checkpoint tries to be aligned; 0 (the default): not at all.
 	AlignedTimeout time.Duration
 
-	// FinishAtEnd: tasks finish at the end of their data without waiting for a checkpoint, and no checkpoint is taken once
-	// one has. The default waits for a final checkpoint, so that everything is committed. It is set where checkpointing is off.
+	// FinishAtEnd: tasks finish at the end of their data without waiting for a checkpoint, and no checkpoint is taken once one
+	// has. The default waits for a final checkpoint, so that everything is committed. It is set where checkpointing is off.
 	FinishAtEnd bool
 
 	// FinalRetry is the delay before a failed final checkpoint is asked for again; 0: one second, the default.
@@ -109,7 +110,8 @@ func (c *Config) Validate() error {
 	}
 	bad(c.Interval != 0 && c.Interval < intervalMin, "interval %v, want 0 (none) or at least %v", c.Interval, intervalMin)
 	bad(c.BacklogInterval > 0 && c.BacklogInterval < max(c.Interval, intervalMin),
-		"interval during backlog %v, want a negative one (none), 0 (as without backlog), or at least the interval %v", c.BacklogInterval, c.Interval)
+		"interval during backlog %v, want a negative one (none), 0 (as without backlog), or at least the interval %v",
+		c.BacklogInterval, c.Interval)
 	bad(c.FirstDelay < 0, "first delay %v, want none or a positive one", c.FirstDelay)
 	bad(c.Timeout != 0 && c.Timeout < timeoutMin, "timeout %v, want at least %v", c.Timeout, timeoutMin)
 	bad(c.MinPause < 0, "minimum pause %v, want none or a positive one", c.MinPause)

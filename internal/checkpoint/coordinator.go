@@ -8,8 +8,8 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// Coordinator takes the checkpoints and savepoints of one job. It is a machine: Step takes one event and returns what is to be
-// done; doc.go has the duties of whoever drives it.
+// Coordinator takes the checkpoints and savepoints of one job. It is a machine: Step takes one event and returns what is to
+// be done; doc.go has the duties of whoever drives it.
 //
 // A checkpoint's life:
 //
@@ -18,15 +18,15 @@ import (
 //	        refused        +------------+-----------+-----------+            sealed: only the        retention
 //	                              aborted: timeout, decline, ...             answers decide
 //
-// Flink does this with a lock, a timer thread, an I/O thread pool and a dozen callbacks that check, each on its own, what has
-// changed meanwhile. Here every event changes the state first, and then one function, settle, does whatever time and the new
-// state allow: expire, activate, tick, start, restore, close. No event needs to know what waits for it.
+// Flink does this with a lock, a timer thread, an I/O thread pool and a dozen callbacks that check, each on its own, what
+// has changed meanwhile. Here every event changes the state first, and then one function, settle, does whatever time and
+// the new state allow: expire, activate, tick, start, restore, close. No event needs to know what waits for it.
 //
-// The naive way to finish a checkpoint is to abort it on whatever arrives until the metadata's answer does. But WriteMetadata
-// is done by somebody else: while a failover, a timeout or a shutdown is handled here, the metadata may become visible there.
-// Aborted anyway, the checkpoint would be published after its files were deleted; or the job would go on from the one before,
-// while a restart finds the newer. So writing and storing are past the point of no return: nothing but the answer ends them,
-// and RestoreAsked waits for it.
+// The naive way to finish a checkpoint is to abort it on whatever arrives until the metadata's answer does. But
+// WriteMetadata is done by somebody else: while a failover, a timeout or a shutdown is handled here, the metadata may
+// become visible there. Aborted anyway, the checkpoint would be published after its files were deleted; or the job would go
+// on from the one before, while a restart finds the newer. So writing and storing are past the point of no return: nothing
+// but the answer ends them, and RestoreAsked waits for it.
 type Coordinator struct {
 	cfg   Config
 	graph Graph
@@ -209,8 +209,9 @@ func (c *Coordinator) restoreAsked() {
 	c.restoring = true
 }
 
-// maybeRestore answers RestoreAsked once it is known what the latest checkpoint is. Plain savepoints are never restored from,
-// so they hold nothing up. After the savepoint by which the job stops there is no restore: what it committed would come again.
+// maybeRestore answers RestoreAsked once it is known what the latest checkpoint is. Plain savepoints are never restored
+// from, so they hold nothing up. After the savepoint by which the job stops there is no restore: what it committed would
+// come again.
 func (c *Coordinator) maybeRestore() {
 	if !c.restoring || slices.ContainsFunc(c.pending, (*pending).decidesRestore) {
 		return

@@ -93,8 +93,8 @@ func (c *Coordinator) refuseQueued(why Reason, err error, match func(*request) b
 	}
 }
 
-// failed reports a failure, counts it, and fails the job where there were too many. Failures of savepoints count only where a
-// task caused them; a stop that a task declined fails the job at once, because its sources may have stopped.
+// failed reports a failure, counts it, and fails the job where there were too many. Failures of savepoints count only where
+// a task caused them; a stop that a task declined fails the job at once, because its sources may have stopped.
 func (c *Coordinator) failed(r *request, line Report) {
 	byTask := line.Exec != NoExec
 	stop := byTask && r.Kind.IsSynchronous()
@@ -116,7 +116,8 @@ func (c *Coordinator) failed(r *request, line Report) {
 
 func thresholdError(line Report) error {
 	return fmt.Errorf("Exceeded checkpoint tolerable failure threshold. The latest checkpoint failed due to %w, view the "+
-		"Checkpoint History tab or the Job Manager log to find out why continuous checkpoints failed.", withReason(line.Reason, line.Err))
+		"Checkpoint History tab or the Job Manager log to find out why continuous checkpoints failed.",
+		withReason(line.Reason, line.Err))
 }
 
 // withReason is err with the reason told before it, if it does not tell it itself.

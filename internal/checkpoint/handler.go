@@ -7,15 +7,15 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// BarrierHandler is the checkpoint half of one subtask: the alignment of its inputs, its snapshots, its end. It is a machine
-// like the Coordinator, driven by the subtask's own loop. A source is a handler without channels.
+// BarrierHandler is the checkpoint half of one subtask: the alignment of its inputs, its snapshots, its end. It is a
+// machine like the Coordinator, driven by the subtask's own loop. A source is a handler without channels.
 //
 // What a barrier does on its way is in alignment.go (exactly once) and tracker.go (at least once); here is what both share:
 // a snapshot's life after its barrier has been sent on, the coordinator's messages, and the end of the task.
 //
-// Two things hold of every task and checkpoint, whatever arrives in whatever order: at most one of barrier and cancel marker
-// goes downstream, and at most one of acknowledgement and decline goes to the coordinator. Both follow from one number: nothing
-// is begun that is not newer than last.
+// Two things hold of every task and checkpoint, whatever arrives in whatever order: at most one of barrier and cancel
+// marker goes downstream, and at most one of acknowledgement and decline goes to the coordinator. Both follow from one
+// number: nothing is begun that is not newer than last.
 type BarrierHandler struct {
 	cfg HandlerConfig
 	now Time
@@ -159,9 +159,9 @@ func (h *BarrierHandler) channelEnded(channel int) {
 	}
 }
 
-// triggered begins a checkpoint that no barrier brings: this is a source, or all predecessors have finished. In the second case
-// channels may still hold their last records, and then their ends; so the trigger is treated as the news of a barrier that is
-// missing on all open channels.
+// triggered begins a checkpoint that no barrier brings: this is a source, or all predecessors have finished. In the second
+// case channels may still hold their last records, and then their ends; so the trigger is treated as the news of a barrier
+// that is missing on all open channels.
 func (h *BarrierHandler) triggered(b Barrier) {
 	if b.ID <= h.last {
 		return
@@ -254,8 +254,8 @@ func (h *BarrierHandler) finish() {
 // errStopFailed is Flink's message.
 var errStopFailed = errors.New("Stop-with-savepoint failed.")
 
-// abortNotified ends a checkpoint of which the coordinator has given up. If it is the one by which this task stops there is no
-// way back: the sources read no more, only a restart makes them.
+// abortNotified ends a checkpoint of which the coordinator has given up. If it is the one by which this task stops there is
+// no way back: the sources read no more, only a restart makes them.
 func (h *BarrierHandler) abortNotified(e AbortNotified) {
 	h.completeNotified(e.LatestComplete)
 	switch {
@@ -274,8 +274,8 @@ func (h *BarrierHandler) abortNotified(e AbortNotified) {
 	}
 }
 
-// abortedIDs remembers the newest aborted checkpoints whose barriers may yet come. What falls out of it is so old that a newer
-// one has long been seen; else its barrier begins an alignment that the next one ends.
+// abortedIDs remembers the newest aborted checkpoints whose barriers may yet come. What falls out of it is so old that a
+// newer one has long been seen; else its barrier begins an alignment that the next one ends.
 type abortedIDs struct {
 	ids  [16]base.CheckpointID
 	next int

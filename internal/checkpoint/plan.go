@@ -21,8 +21,8 @@ var (
 	errFinished   = errors.New("Some tasks of the job have already finished and checkpointing with finished tasks is not enabled.")
 )
 
-// makePlan looks at the tasks as they are now. A task that has finished is left out, its part of the state with it; one that
-// is gone, or not yet running, refuses the checkpoint: taken for finished, its state would be missing.
+// makePlan looks at the tasks as they are now. A task that has finished is left out, its part of the state with it; one
+// that is gone, or not yet running, refuses the checkpoint: taken for finished, its state would be missing.
 func (c *Coordinator) makePlan() (plan, error) {
 	n := len(c.tasks)
 	p := plan{wait: make([]base.Attempt, n), finished: make([]bool, n), notify: make([]base.Exec, 0, c.running)}

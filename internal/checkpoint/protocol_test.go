@@ -11,8 +11,8 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// TestClosedSets counts the members of the four sets, so that nobody adds one without looking at who takes them, and sees that the
-// scripts know every event.
+// TestClosedSets counts the members of the four sets, so that nobody adds one without looking at who takes them, and sees
+// that the scripts know every event.
 func TestClosedSets(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "protocol.go", nil, 0)
 	if err != nil {

@@ -26,11 +26,12 @@ func (r *request) format() Format {
 	return Native
 }
 
-// queueMax is how many requests wait at most. It is Flink's number: enough for every user, and an end to a loop of requests.
+// queueMax is how many requests wait at most. It is Flink's number: enough for every user, and an end to a loop of
+// requests.
 const queueMax = 1000
 
-// queue is the requests that wait, the next one first: savepoints before checkpoints, forced ones before others, periodic ones
-// last, then the older first.
+// queue is the requests that wait, the next one first: savepoints before checkpoints, forced ones before others, periodic
+// ones last, then the older first.
 type queue []request
 
 func (q queue) has(o origin) bool {
@@ -97,9 +98,9 @@ func (c *Coordinator) enqueue(r request) {
 	}
 }
 
-// startNext decides about the head of the queue: it is started, refused, or (false) waits. Behind a savepoint by which the job
-// stops everything waits: a checkpoint that overtook it would find sources that have stopped, and if it completed first tasks
-// would finish by it, while the user is told that the stop failed.
+// startNext decides about the head of the queue: it is started, refused, or (false) waits. Behind a savepoint by which the
+// job stops everything waits: a checkpoint that overtook it would find sources that have stopped, and if it completed first
+// tasks would finish by it, while the user is told that the stop failed.
 func (c *Coordinator) startNext() bool {
 	switch {
 	case len(c.queue) == 0, c.triggering != nil, c.restoring, c.cleaning > c.cfg.MaxConcurrent,

@@ -125,8 +125,8 @@ func (r Reason) orElse(other Reason) Reason {
 	return r
 }
 
-// DeclineError is an error with the reason it stands for. A driver wraps one around an error to say more than the place where
-// it comes up does: an I/O error while an operator coordinator is snapshotted is IOFailure, any other TriggerFailure.
+// DeclineError is an error with the reason it stands for. A driver wraps one around an error to say more than the place
+// where it comes up does: an I/O error while an operator coordinator is snapshotted is IOFailure, any other TriggerFailure.
 type DeclineError struct {
 	Reason Reason
 	Err    error // nil: the reason says it all

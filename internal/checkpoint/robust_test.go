@@ -8,8 +8,8 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// TestCoordinatorTakesAnything gives a coordinator events in any order, whether they make sense or not, and checks what must hold of its
-// actions all the same.
+// TestCoordinatorTakesAnything gives a coordinator events in any order, whether they make sense or not, and checks what
+// must hold of its actions all the same.
 func TestCoordinatorTakesAnything(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -53,8 +53,8 @@ func (c *Coordinator) backlogChanged(e BacklogChanged) {
 	}
 }
 
-// setBacklog notes whether a vertex works off a backlog. Leaving one may pull the next checkpoint forward; entering one never
-// puts it off.
+// setBacklog notes whether a vertex works off a backlog. Leaving one may pull the next checkpoint forward; entering one
+// never puts it off.
 func (c *Coordinator) setBacklog(vertex int, backlog bool) {
 	if c.backlog[vertex] == backlog {
 		return

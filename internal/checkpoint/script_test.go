@@ -17,7 +17,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the machines answer into testdata/*.txt")
 
-// TestScripts runs the little stories of testdata. A line is an event; the lines indented below it are the actions it must cause.
+// TestScripts runs the little stories of testdata. A line is an event; the lines indented below it are the actions it must
+// cause.
 //
 //	# A story, or the bug that the file guards.
 //	Config timeout=1s                         what the Coordinator is made of: Config, Vertex, Completed, Recovered

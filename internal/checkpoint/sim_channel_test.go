@@ -6,8 +6,8 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// simChannel is a channel with two queues: what its sender has sent, and what has arrived at its receiver. One queue would hide
-// what matters to barriers that overtake: that of the overtaken records, some have arrived and some have not.
+// simChannel is a channel with two queues: what its sender has sent, and what has arrived at its receiver. One queue would
+// hide what matters to barriers that overtake: that of the overtaken records, some have arrived and some have not.
 type simChannel struct {
 	from, to        *simTask
 	slotOut, slotIn int

@@ -42,7 +42,8 @@ func (w *world) commit(tx transaction) {
 	}
 }
 
-// checkOnce: of a checkpoint a task tells the master one thing, and sends one thing downstream, of older ones before newer ones.
+// checkOnce: of a checkpoint a task tells the master one thing, and sends one thing downstream, of older ones before newer
+// ones.
 func (w *world) checkOnce(t *simTask, id base.CheckpointID, what told) {
 	if t.told[id]&what != 0 {
 		name := "answer to the master"
@@ -99,8 +100,8 @@ func (w *world) checkFiles() {
 	}
 }
 
-// checkCut: the checkpoint that is about to be published is a consistent cut. Of each channel, what its sender had sent is what
-// its receiver had got and then what is in flight, each record once and in order; and each split is owned once.
+// checkCut: the checkpoint that is about to be published is a consistent cut. Of each channel, what its sender had sent is
+// what its receiver had got and then what is in flight, each record once and in order; and each split is owned once.
 func (w *world) checkCut(d *Completed) {
 	if len(w.tasks) == 0 {
 		w.failf("the metadata of %d is written while no task lives", d.ID)
@@ -155,8 +156,8 @@ func (w *world) checkChannel(d *Completed, ch *simChannel) {
 	w.marks.hitIf(len(flight) > 0, "records in flight in a checkpoint")
 }
 
-// checkSplits: each split belongs to the enumerator, to a source's state, or to one that has finished. It counts, too, how much
-// a drained savepoint has read: nobody will read more.
+// checkSplits: each split belongs to the enumerator, to a source's state, or to one that has finished. It counts, too, how
+// much a drained savepoint has read: nobody will read more.
 func (w *world) checkSplits(d *Completed, sh *shape) {
 	owners := make([]int, w.splits)
 	read := 0

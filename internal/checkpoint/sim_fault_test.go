@@ -2,8 +2,8 @@ package checkpoint
 
 import "slices"
 
-// fault is a bug that is planted to see that the checkers find it. Nothing of it is in the machines: a fault is planted in the
-// driver, or by changing a machine's state between its steps.
+// fault is a bug that is planted to see that the checkers find it. Nothing of it is in the machines: a fault is planted in
+// the driver, or by changing a machine's state between its steps.
 type fault int
 
 const (

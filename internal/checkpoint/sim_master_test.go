@@ -342,8 +342,8 @@ func (w *world) sendUp(e CoordinatorEvent) {
 	w.up = append(w.up, e)
 }
 
-// failOver has a task die, and then, while the others go on, one after the other. Some time the job's status changes. In the end
-// the master is asked what to restore from.
+// failOver has a task die, and then, while the others go on, one after the other. Some time the job's status changes. In
+// the end the master is asked what to restore from.
 func (w *world) failOver() {
 	if w.down || len(w.tasks) == 0 {
 		return

@@ -16,8 +16,8 @@ var (
 	stepsFlag = flag.Int("steps", 400_000, "simulate about so many steps")
 )
 
-// TestSimulation simulates jobs until -steps is reached. In the long mode (environment SIM_SECONDS, and SEED to begin with) it
-// goes on for so long on all processors, fails if something rare never happened, and sums up in its last line.
+// TestSimulation simulates jobs until -steps is reached. In the long mode (environment SIM_SECONDS, and SEED to begin with)
+// it goes on for so long on all processors, fails if something rare never happened, and sums up in its last line.
 func TestSimulation(t *testing.T) {
 	if *seedFlag != 0 {
 		w := newWorld(*seedFlag, fault(*faultFlag), marks{})

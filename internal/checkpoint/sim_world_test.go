@@ -15,9 +15,9 @@ import (
 //	splits source --hash--> count --pointwise or rebalance--> sink
 //	rules source --broadcast--^
 //
-// A pick takes one thing at random and does it: a task takes an item from a channel or emits one, a channel carries an item from
-// its sender's queue to its receiver's, a message arrives, an I/O is answered, the clock jumps, something fails. The checkers
-// (sim_check_test.go) look after every step of a machine, at every checkpoint and at the end.
+// A pick takes one thing at random and does it: a task takes an item from a channel or emits one, a channel carries an item
+// from its sender's queue to its receiver's, a message arrives, an I/O is answered, the clock jumps, something fails. The
+// checkers (sim_check_test.go) look after every step of a machine, at every checkpoint and at the end.
 
 // role is what a vertex does.
 type role int

@@ -86,8 +86,8 @@ func (h *BarrierHandler) giveUp(why Reason) {
 	}
 }
 
-// trackAbort notes an abort by the coordinator. Nothing is sent on before its turn: a marker that overtook the barriers of older
-// checkpoints would end these downstream.
+// trackAbort notes an abort by the coordinator. Nothing is sent on before its turn: a marker that overtook the barriers of
+// older checkpoints would end these downstream.
 func (h *BarrierHandler) trackAbort(id base.CheckpointID) {
 	t := &h.tracks[h.trackOf(id)]
 	if !t.aborted {

@@ -2,8 +2,8 @@ package checkpoint
 
 import "github.com/weirstream/weir/internal/base"
 
-// start makes a pending checkpoint of a request, or refuses it. The timeout counts from here, so that a location, an operator
-// coordinator or a hook that never answers is found too.
+// start makes a pending checkpoint of a request, or refuses it. The timeout counts from here, so that a location, an
+// operator coordinator or a hook that never answers is found too.
 func (c *Coordinator) start(r request) {
 	pl, err := c.makePlan()
 	if err != nil {
@@ -12,7 +12,10 @@ func (c *Coordinator) start(r request) {
 	}
 	c.lastID++
 	n := len(c.tasks)
-	p := &pending{id: c.lastID, request: r, began: c.now, deadline: c.now.Add(c.cfg.Timeout), plan: pl, left: pl.waits, acked: make([]bool, n)}
+	p := &pending{
+		id: c.lastID, request: r, began: c.now, deadline: c.now.Add(c.cfg.Timeout), plan: pl, left: pl.waits,
+		acked: make([]bool, n),
+	}
 	p.barrier = c.makeBarrier(p)
 	p.done = &Completed{
 		ID: p.id, Kind: p.barrier.Kind, Format: p.barrier.Format, Base: p.barrier.Base, Keep: p.barrier.Kind.IsSavepoint(),
@@ -39,8 +42,8 @@ func (c *Coordinator) makeBarrier(p *pending) Barrier {
 	return b
 }
 
-// alignment is how a checkpoint of this kind begins. In a job of at-least-once even savepoints block nothing; a stop is exact
-// all the same, because no record follows the end of data. Savepoints are never unaligned.
+// alignment is how a checkpoint of this kind begins. In a job of at-least-once even savepoints block nothing; a stop is
+// exact all the same, because no record follows the end of data. Savepoints are never unaligned.
 func (c *Coordinator) alignment(k Kind) Alignment {
 	switch {
 	case c.cfg.AtLeastOnce:
@@ -62,8 +65,8 @@ func (c *Coordinator) base() base.CheckpointID {
 	return 0
 }
 
-// locationCreated goes on to the operator coordinators. They come first, before hooks and tasks: what they sent before their
-// snapshot is then delivered before any barrier, and what they send after it waits for the barrier.
+// locationCreated goes on to the operator coordinators. They come first, before hooks and tasks: what they sent before
+// their snapshot is then delivered before any barrier, and what they send after it waits for the barrier.
 func (c *Coordinator) locationCreated(e LocationCreated) {
 	q, p, ok := c.answered(e.Token, askedLocation)
 	switch {
@@ -149,8 +152,8 @@ func (c *Coordinator) maybeTrigger(p *pending) {
 	c.release(p.id)
 }
 
-// release opens the gates that are closed for a checkpoint. Only sources have operator coordinators, and every running source
-// is triggered itself: so no event needs to wait longer than for TriggerTasks.
+// release opens the gates that are closed for a checkpoint. Only sources have operator coordinators, and every running
+// source is triggered itself: so no event needs to wait longer than for TriggerTasks.
 func (c *Coordinator) release(id base.CheckpointID) {
 	for vi := range c.graph.Vertices {
 		v := &c.graph.Vertices[vi]

@@ -77,7 +77,8 @@ func (c *Coordinator) metadataWritten(e MetadataWritten) {
 	switch {
 	case !ok || p == nil:
 	case e.Err != nil:
-		c.unseal(p, e.Err)
+		p.phase = triggered
+		c.abort(p, reasonOf(e.Err, FinalizeFailure), NoExec, e.Err)
 	case p.commits():
 		p.phase, p.bytes = storing, e.Bytes
 		c.do(Store{c.ask(askedStore, p.id, 0), p.done})
@@ -92,16 +93,18 @@ func (c *Coordinator) stored(e Stored) {
 	switch {
 	case !ok || p == nil:
 	case e.Err != nil:
-		c.unseal(p, e.Err)
+		c.withdraw(p, e.Err)
 	default:
 		c.complete(p)
 	}
 }
 
-// unseal aborts p after the answer that it certainly is not there.
-func (c *Coordinator) unseal(p *pending, err error) {
-	p.phase = triggered
-	c.abort(p, reasonOf(err, FinalizeFailure), NoExec, err)
+// withdraw takes back what has been published but could not be stored. Until it is gone p stays sealed: a restart may still
+// begin from it, so nothing may go on without it, and no late acknowledgement may have a file of it deleted.
+func (c *Coordinator) withdraw(p *pending, err error) {
+	p.phase, p.failure = withdrawing, err
+	c.cleaning++
+	c.do(Discard{Token: c.ask(askedWithdraw, p.id, 0), ID: p.id, Location: p.done.Location, Completed: p.done})
 }
 
 // complete ends p well. Tasks commit only what a restart would begin from: so no task hears of a plain savepoint, and of
@@ -224,5 +227,10 @@ func (c *Coordinator) discard(d Discard) {
 func (c *Coordinator) discarded(e Discarded) {
 	if _, _, ok := c.answered(e.Token, askedDiscard); ok {
 		c.cleaning--
+		return
+	}
+	if _, p, ok := c.answered(e.Token, askedWithdraw); ok {
+		c.cleaning--
+		c.giveUp(p, reasonOf(p.failure, FinalizeFailure), NoExec, p.failure)
 	}
 }

@@ -26,7 +26,8 @@ import (
 // WriteMetadata is done by somebody else: while a failover, a timeout or a shutdown is handled here, the metadata may
 // become visible there. Aborted anyway, the checkpoint would be published after its files were deleted; or the job would go
 // on from the one before, while a restart finds the newer. So writing and storing are past the point of no return: nothing
-// but the answer ends them, and RestoreAsked waits for it.
+// but the answer ends them, and RestoreAsked waits for it. What was published but could not be stored is withdrawn before
+// anything goes on without it.
 type Coordinator struct {
 	cfg   Config
 	graph Graph

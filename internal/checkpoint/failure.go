@@ -33,11 +33,19 @@ func (r *abortedRing) add(id base.CheckpointID) {
 
 func (r *abortedRing) has(id base.CheckpointID) bool { return id != 0 && slices.Contains(r.ids[:], id) }
 
-// abort ends p badly, unless it is sealed. The execution is that of the task that declined it.
+// abort ends p badly and deletes what it left, unless it is sealed. The execution is that of the task that declined it.
 func (c *Coordinator) abort(p *pending, why Reason, x base.Exec, err error) {
 	if p.sealed() {
 		return
 	}
+	c.giveUp(p, why, x, err)
+	if p.phase > locating {
+		c.discard(Discard{ID: p.id, Location: p.done.Location, Completed: p.done})
+	}
+}
+
+// giveUp tells everybody that p will not complete.
+func (c *Coordinator) giveUp(p *pending, why Reason, x base.Exec, err error) {
 	c.remove(p)
 	c.aborted.add(p.id)
 	c.release(p.id)
@@ -46,9 +54,6 @@ func (c *Coordinator) abort(p *pending, why Reason, x base.Exec, err error) {
 		a.LatestComplete = l.ID
 	}
 	c.do(a)
-	if p.phase > locating {
-		c.discard(Discard{ID: p.id, Location: p.done.Location, Completed: p.done})
-	}
 	if p.request.Request != 0 {
 		c.do(Reply{Request: p.request.Request, ID: p.id, Reason: why, Err: err})
 	}

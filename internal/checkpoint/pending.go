@@ -11,12 +11,13 @@ import (
 type phase uint8
 
 const (
-	locating  phase = iota // its id is made durable, its directory made
-	operators              // operator coordinators are snapshotted
-	hooks                  // then master hooks
-	triggered              // tasks are to acknowledge
-	writing                // its metadata is being published: sealed
-	storing                // it is becoming the latest: sealed
+	locating    phase = iota // its id is made durable, its directory made
+	operators                // operator coordinators are snapshotted
+	hooks                    // then master hooks
+	triggered                // tasks are to acknowledge
+	writing                  // its metadata is being published: sealed
+	storing                  // it is becoming the latest: sealed
+	withdrawing              // it could not, its metadata is being deleted: sealed
 )
 
 // pending is a checkpoint that has an id and is neither completed nor aborted.
@@ -34,6 +35,7 @@ type pending struct {
 	barrier  Barrier
 	done     *Completed // what it will be; nobody changes it any more once the metadata is written
 	bytes    int64      // of the metadata
+	failure  error      // why it is withdrawn
 }
 
 // sealed: its metadata may be visible already. Only an answer decides what becomes of it.
@@ -88,6 +90,7 @@ const (
 	askedMetadata
 	askedStore
 	askedDiscard
+	askedWithdraw
 )
 
 // question is an action without an answer yet.
@@ -140,7 +143,7 @@ func (c *Coordinator) missingError(p *pending) error {
 		first := slices.IndexFunc(p.plan.notify, func(x base.Exec) bool { return !p.acked[x.Task] })
 		return fmt.Errorf("checkpoint %d: %d of %d tasks did not acknowledge it, the first is %s",
 			p.id, p.left, p.plan.waits, c.graph.describe(p.plan.notify[first].Task))
-	case writing, storing:
+	case writing, storing, withdrawing:
 		return nil
 	default:
 		panic(fmt.Sprintf("checkpoint: unknown phase %d", p.phase))

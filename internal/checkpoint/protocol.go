@@ -258,7 +258,8 @@ type (
 		Err   error
 	}
 
-	// Stored answers Store, with certainty.
+	// Stored answers Store, with certainty. With an Err the checkpoint is withdrawn: its metadata is discarded, and only the
+	// answer to that ends it.
 	Stored struct {
 		Token Token
 		Err   error

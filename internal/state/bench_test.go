@@ -3,7 +3,12 @@ package state
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/weirstream/weir/internal/base"
 )
 
 // Benchmarks compare in one run; the machine is noisy. See the package's BENCHMARKS in docs/format/state.md for the
@@ -100,4 +105,59 @@ func BenchmarkWriteTo(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
+}
+
+func BenchmarkRestore(b *testing.B) {
+	c := newCounter(b)
+	const n = 1_000_000
+	c.run(0, n, 1<<62, false)
+	file := fileOf(b, c.keyed.Snapshot())
+	b.ReportAllocs()
+	for b.Loop() {
+		restoreFrom(b, newCounter(b).keyed, file)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
+}
+
+// BenchmarkSnapshot is the synchronous part, after slices of writes that let it copy again.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, keys := range []uint64{1_000_000, 10_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
+			c := newCounter(b)
+			c.run(0, keys, 1<<62, false)
+			took := make([]time.Duration, 0, 1<<16)
+			b.ResetTimer()
+			for b.Loop() {
+				at := time.Now()
+				s := c.keyed.Snapshot()
+				took = append(took, time.Since(at))
+				s.Release()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+		})
+	}
+}
+
+// BenchmarkTimerRestore restores timers and pops the first, which makes the queue.
+func BenchmarkTimerRestore(b *testing.B) {
+	k, ts := newTimers(b, allGroups)
+	const n = 10_000_000
+	for i := range uint64(n) {
+		seek(k, int64(i%1_000_000))
+		ts.Register(base.EventTime(spread(i, 1<<40)))
+	}
+	file := fileOf(b, k.Snapshot())
+	var reading, queueing time.Duration
+	for b.Loop() {
+		k, ts := newTimers(b, allGroups)
+		at := time.Now()
+		restoreFrom(b, k, file)
+		reading += time.Since(at)
+		at = time.Now()
+		ts.Pop(math.MaxInt64)
+		queueing += time.Since(at)
+	}
+	b.ReportMetric(reading.Seconds()/float64(b.N), "s-reading")
+	b.ReportMetric(queueing.Seconds()/float64(b.N), "s-queueing")
 }

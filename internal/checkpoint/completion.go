@@ -231,6 +231,8 @@ func (c *Coordinator) discarded(e Discarded) {
 	}
 	if _, p, ok := c.answered(e.Token, askedWithdraw); ok {
 		c.cleaning--
-		c.giveUp(p, reasonOf(p.failure, FinalizeFailure), NoExec, p.failure)
+		why := reasonOf(p.failure, FinalizeFailure)
+		c.drop(p, why)
+		c.failedPending(p, why, NoExec, p.failure)
 	}
 }

@@ -38,14 +38,15 @@ func (c *Coordinator) abort(p *pending, why Reason, x base.Exec, err error) {
 	if p.sealed() {
 		return
 	}
-	c.giveUp(p, why, x, err)
+	c.drop(p, why)
 	if p.phase > locating {
 		c.discard(Discard{ID: p.id, Location: p.done.Location, Completed: p.done})
 	}
+	c.failedPending(p, why, x, err)
 }
 
-// giveUp tells everybody that p will not complete.
-func (c *Coordinator) giveUp(p *pending, why Reason, x base.Exec, err error) {
+// drop has p pending no more, and tells its tasks.
+func (c *Coordinator) drop(p *pending, why Reason) {
 	c.remove(p)
 	c.aborted.add(p.id)
 	c.release(p.id)
@@ -54,6 +55,10 @@ func (c *Coordinator) giveUp(p *pending, why Reason, x base.Exec, err error) {
 		a.LatestComplete = l.ID
 	}
 	c.do(a)
+}
+
+// failedPending tells whoever asked for p, and counts.
+func (c *Coordinator) failedPending(p *pending, why Reason, x base.Exec, err error) {
 	if p.request.Request != 0 {
 		c.do(Reply{Request: p.request.Request, ID: p.id, Reason: why, Err: err})
 	}

@@ -222,7 +222,7 @@ func f(e Event) {
 		panic("unknown")
 	}
 }
--- internal/job/b_test.go --
+-- internal/job/b.go --
 package job
 import "github.com/weirstream/weir/internal/checkpoint"
 func f(e checkpoint.Event) {
@@ -230,7 +230,15 @@ func f(e checkpoint.Event) {
 	case checkpoint.A, *checkpoint.B:
 	}
 }
-`, []string{"internal/checkpoint/b.go:3 this switch over checkpoint.Event misses B", "internal/checkpoint/b.go:7 misses A, C", "internal/job/b_test.go:4 misses C"}},
+-- internal/job/b_test.go --
+package job
+import "github.com/weirstream/weir/internal/checkpoint"
+func g(e checkpoint.Event) {
+	switch e.(type) {
+	case checkpoint.A:
+	}
+}
+`, []string{"internal/checkpoint/b.go:3 this switch over checkpoint.Event misses B", "internal/checkpoint/b.go:7 misses A, C", "internal/job/b.go:4 misses C"}},
 
 	{"goroutines", "named", `
 -- a.go --

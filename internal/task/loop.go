@@ -100,12 +100,14 @@ func (t *Task) turn() (worked bool, err error) {
 		return true, nil
 	}
 	if t.room() {
-		if err := t.ticks(); err != nil {
+		ticked, err := t.ticks()
+		if err != nil {
 			return true, err
 		}
 		if did, err := t.work(); did || err != nil {
 			return true, err
 		}
+		worked = worked || ticked
 	}
 	if worked {
 		return true, nil
@@ -198,7 +200,7 @@ func (t *Task) take() (bool, error) {
 	switch e.Kind {
 	case exchange.Data:
 		if t.loop.over {
-			e.Payload.Release()
+			defer e.Payload.Release()
 			return true, fmt.Errorf("%d records came after the end of the data", e.Payload.Len())
 		}
 		t.loop.batch, t.loop.offset, t.loop.channel = e.Payload, 0, i
@@ -302,17 +304,21 @@ func (t *Task) alarm() error {
 
 // ticks does what is due by the clock: the operators' timers and watermarks, the flush of half-filled batches. It is called
 // only while there is room for what they emit; so a clock of theirs also does not run while the outputs are full.
-func (t *Task) ticks() error {
+//
+// ticked is true where an operator's clock rang. What it emitted may have waited in Send, which a mail's ring wakes too: so
+// the mailbox must be looked at again before the task waits.
+func (t *Task) ticks() (ticked bool, err error) {
 	if !t.loop.over {
 		for _, c := range t.chain.clocked {
 			if d, ok := c.Deadline(); ok && d <= t.wall {
+				ticked = true
 				if err := c.Tick(t.wall); err != nil {
-					return err
+					return true, err
 				}
 			}
 		}
 	}
-	return t.flushDue(int64(t.spec.Options.FlushEvery))
+	return ticked, t.flushDue(int64(t.spec.Options.FlushEvery))
 }
 
 // flushDue sends the half-filled batches that have waited long enough.

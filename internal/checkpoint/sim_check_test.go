@@ -89,6 +89,31 @@ func (w *world) checkNotify(id base.CheckpointID) {
 	w.disk.notified[id] = true
 }
 
+// checkNotOvertaking: nothing begins behind a savepoint by which the job stops.
+func (w *world) checkNotOvertaking(id base.CheckpointID) {
+	for _, p := range w.master.pending {
+		if p.stops() && p.id < id {
+			w.failf("checkpoint %d overtakes %d, by which the job stops", id, p.id)
+		}
+	}
+}
+
+// checkNotPublished: what is given up is not there for a restart to find.
+func (w *world) checkNotPublished(id base.CheckpointID) {
+	if w.disk.metadata[id] != nil {
+		w.failf("checkpoint %d is given up while its metadata is published", id)
+	}
+}
+
+// checkLatest: a failover begins from what a restart would find.
+func (w *world) checkLatest(from *Completed) {
+	for id, d := range w.disk.metadata {
+		if !d.Kind.IsSavepoint() && (from == nil || id > from.ID) {
+			w.failf("a failover begins from %v, and checkpoint %d is published", from, id)
+		}
+	}
+}
+
 // checkFiles: no file of a published checkpoint is deleted.
 func (w *world) checkFiles() {
 	for id, d := range w.disk.metadata {

@@ -28,6 +28,7 @@ const (
 	baseNotPinned
 	markerOvertakes
 	idUsedAgain
+	notWithdrawn
 	faults
 )
 
@@ -54,6 +55,7 @@ func (f fault) String() string {
 		baseNotPinned:        "what an incremental checkpoint builds upon is deleted under it",
 		markerOvertakes:      "a cancel marker overtakes barriers of older checkpoints",
 		idUsedAgain:          "a restart uses an id again",
+		notWithdrawn:         "what could not be stored is aborted at once",
 	}[f]
 }
 
@@ -73,6 +75,10 @@ func (w *world) faultyStep(e CoordinatorEvent) []CoordinatorAction {
 			m.aborted.add(e.ID)
 		case w.fault == oldAttemptAcks && p != nil && m.isKnown(e.Exec.Task):
 			p.plan.wait[e.Exec.Task] = e.Exec.Attempt
+		}
+	case Stored:
+		if w.fault == notWithdrawn && e.Err != nil {
+			return m.Step(w.now, MetadataWritten{Token: w.swapQuestion(e.Token), Err: e.Err})
 		}
 	case TaskChanged:
 		if w.fault == goneTakenForFinished && e.State == TaskGone {
@@ -100,6 +106,14 @@ func (w *world) faultyStep(e CoordinatorEvent) []CoordinatorAction {
 	default:
 	}
 	return m.Step(w.now, e)
+}
+
+// swapQuestion has the answer to Store be taken for one to WriteMetadata.
+func (w *world) swapQuestion(t Token) Token {
+	q := w.master.questions[t]
+	q.asked = askedMetadata
+	w.master.questions[t] = q
+	return t
 }
 
 // stepHiding is a step of which some pending checkpoints take no notice.

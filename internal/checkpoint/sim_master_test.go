@@ -73,6 +73,7 @@ func (w *world) perform(a CoordinatorAction) {
 			return HookSnapped{Token: a.Token, State: "hook"}
 		})
 	case TriggerTasks:
+		w.checkNotOvertaking(a.Barrier.ID)
 		for _, x := range a.Tasks {
 			w.send(x, Triggered{a.Barrier})
 		}
@@ -86,6 +87,7 @@ func (w *world) perform(a CoordinatorAction) {
 		w.notifyComplete(a)
 	case NotifyAborted:
 		w.tally.aborts++
+		w.checkNotPublished(a.ID)
 		for _, x := range a.Tasks {
 			w.send(x, AbortNotified{a.ID, a.LatestComplete})
 		}
@@ -97,6 +99,7 @@ func (w *world) perform(a CoordinatorAction) {
 		if !w.down {
 			w.failf("a restore that nobody asked for")
 		}
+		w.checkLatest(a.From)
 		w.deploy(a.From)
 	case FailJob:
 		w.marks.hitIf(a.Terminal, "terminal failure")
@@ -172,7 +175,7 @@ func (w *world) publish(d *Completed) {
 }
 
 func (w *world) store(a Store) CoordinatorEvent {
-	if w.troubled(60) {
+	if w.troubled(20) {
 		return Stored{Token: a.Token, Err: errDisk}
 	}
 	w.disk.stored[a.Completed.ID] = true

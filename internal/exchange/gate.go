@@ -28,7 +28,6 @@ type Channel struct {
 	queue   []Element // a ring
 	first   int
 	length  int
-	batches int
 	offered bool // stands in gate.ready
 	blocked bool
 	closed  bool

@@ -140,18 +140,35 @@ func (t *Task) name(err error) error {
 	return fmt.Errorf("operator %q, subtask %d of %d: %w", t.doing, t.spec.Subtask+1, t.spec.Vertex.Parallelism, err)
 }
 
-// stack is the part of a stack trace between the panic and the engine.
+// stack is the part of a stack trace that a user can do something about: from the panic down to where the engine called the
+// user's code. Where the engine itself panics, because of what it was given, its frames above the user's stay.
 func stack(trace []byte) string {
-	s := string(trace)
-	if i := strings.LastIndex(s, "\npanic("); i >= 0 {
-		if lines := strings.SplitN(s[i+1:], "\n", 3); len(lines) == 3 {
-			s = lines[2]
+	lines := strings.Split(strings.TrimSpace(string(trace)), "\n")
+	first := 1 // below the line that names the goroutine
+	for i, l := range lines {
+		if strings.HasPrefix(l, "panic(") {
+			first = i + 2 // a frame is two lines: the function and its place
 		}
 	}
-	if i := strings.Index(s, "\ngithub.com/weirstream/weir/internal/"); i >= 0 {
-		s = s[:i]
+	user := false
+	for i := first; i < len(lines); i += 2 {
+		if !ofEngine(lines[i]) {
+			user = true
+		} else if user {
+			lines = lines[:i]
+		}
 	}
-	return strings.TrimSpace(s)
+	return strings.Join(lines[min(first, len(lines)):], "\n")
+}
+
+// ofEngine is true of a frame that is not the user's.
+func ofEngine(function string) bool {
+	for _, prefix := range []string{"github.com/weirstream/weir.", "github.com/weirstream/weir/internal/", "runtime."} {
+		if strings.HasPrefix(function, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Records is the number of records that the head of the chain has taken. Any goroutine may call it.

@@ -88,9 +88,10 @@ func simulateLong(t *testing.T, seconds string) {
 }
 
 func reportLong(t *testing.T, sum tally, all marks) {
+	const enough = 10_000_000 // steps, in which the rarest is to be expected ten times
 	for _, what := range slices.Sorted(slices.Values(rare)) {
 		t.Logf("%9d  %s", all[what], what)
-		if all[what] == 0 {
+		if all[what] == 0 && sum.steps > enough {
 			t.Errorf("never happened: %s; the simulation says nothing about it", what)
 		}
 	}

@@ -42,8 +42,9 @@ func (c *Coordinator) taskChanged(e TaskChanged) {
 		return
 	}
 	t := &c.tasks[e.Exec.Task]
-	if e.Exec.Attempt < t.attempt || e.Exec.Attempt == t.attempt && t.state == TaskGone {
-		return // late: a task that is gone does not come back, or finish, but by a new attempt
+	over := t.state == TaskGone || t.state == TaskFinished && e.State != TaskGone
+	if e.Exec.Attempt < t.attempt || e.Exec.Attempt == t.attempt && over {
+		return // late: a task that is gone, or has finished, comes back only by a new attempt
 	}
 	c.count(t, -1)
 	if e.Exec.Attempt > t.attempt {

@@ -119,7 +119,7 @@ func TestLedger(t *testing.T) {
 		{"part-1", "b 1\na 2\na 1\nc 1\n", `"c", which is not in the input`},
 		{"part-1", "b 1\na 2\na 1\na", "ends in the middle of a line"},
 		{"part-1", "b 1\na 2\na 1\n\n", "not a word and a number"},
-		{".part-1.inprogress", "", ".part-1.inprogress is left"},
+		{".part-1.inprogress", "b 1\na 2\na 1\n", `"b" for the 1-th time is missing`},
 	} {
 		out := t.TempDir()
 		write(t, filepath.Join(out, c.name), []byte(c.text))

@@ -43,8 +43,8 @@ func (d *display) status(line string) {
 		return
 	}
 	d.wipe()
-	if width, _, err := term.GetSize(int(d.out.Fd())); err == nil && len(line) >= width {
-		line = line[:max(0, width-1)]
+	if width, _, err := term.GetSize(int(d.out.Fd())); err == nil && 0 < width && width <= len(line) {
+		line = line[:width-1]
 	}
 	fmt.Fprint(d.out, line)
 	d.drawn = true

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -30,6 +31,9 @@ type process struct {
 	said bytes.Buffer
 }
 
+// patience is how long a program may run. One that hangs is told to print what its goroutines do.
+const patience = 2 * time.Minute
+
 // start starts the program, with a checkpoint every 50 ms.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -37,7 +41,11 @@ func start(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.CommandContext(t.Context(), self)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	p := &process{Cmd: exec.CommandContext(ctx, self)}
+	p.Cancel = func() error { return p.Process.Signal(syscall.SIGQUIT) }
+	p.WaitDelay = 5 * time.Second // then it is killed
 	p.Args = append([]string{programName, "-D", "execution.checkpointing.interval=50ms"}, args...)
 	p.Stdout, p.Stderr = &p.said, &p.said
 	if err := p.Start(); err != nil {
@@ -57,23 +65,34 @@ func (p *process) finish(t *testing.T) {
 // killAfter kills the program once the checkpoint with that id, or a later one, has completed.
 func (p *process) killAfter(t *testing.T, dir string, checkpoint int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	look := time.NewTicker(5 * time.Millisecond)
+	if !p.killWhen(t, func() bool { return newest(dir) >= checkpoint }) {
+		t.Fatalf("the job had ended before it was killed\n%s", &p.said)
+	}
+}
+
+// killWhen kills the program when it is time to. It returns false if the program has ended before, by itself and well.
+func (p *process) killWhen(t *testing.T, due func() bool) (killed bool) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }() // ends with the program
+	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
-	for newest(dir) < checkpoint {
+	for !due() {
 		select {
 		case <-look.C:
-		case <-ctx.Done():
-			p.Process.Kill()
-			p.Wait()
-			t.Fatalf("checkpoint %d did not come\n%s", checkpoint, &p.said)
+			continue
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", p.Args, err, &p.said)
+			}
+			return false
 		}
 	}
 	p.Process.Kill()
-	if err := p.Wait(); err == nil {
-		t.Fatalf("the job had ended before it was killed\n%s", &p.said)
+	if err := <-ended; err != nil && p.ProcessState.Exited() {
+		t.Fatalf("%v: %v\n%s", p.Args, err, &p.said)
 	}
+	return !p.ProcessState.Exited()
 }
 
 // newest is the id of the newest completed checkpoint; 0: there is none.
@@ -105,6 +124,9 @@ func TestInOneProcess(t *testing.T) {
 				start(t, "-dir", dir, "-p", p, "-rate", "2000", fault.flag, "-expect").finish(t)
 				if _, err := os.Stat(filepath.Join(dir, fault.marker)); err != nil {
 					t.Error("the job has not failed:", err)
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, "out", ".*")); len(left) > 0 {
+					t.Error("left unpublished:", left)
 				}
 			})
 		}

@@ -43,8 +43,7 @@ func (l *ledger) readDir(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			l.problem("%s is left: the job has ended without publishing it or removing it", e.Name())
+		if strings.HasPrefix(e.Name(), ".") { // not published
 			continue
 		}
 		if err := l.readFile(filepath.Join(dir, e.Name())); err != nil {

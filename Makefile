@@ -1,0 +1,51 @@
+# All that is needed is Go (any since 1.21: it fetches the version named here) and git; a C compiler for the race detector.
+export GOTOOLCHAIN := go1.27.3
+
+SEED ?=
+SIM_SECONDS ?= 60
+SOAK_SECONDS ?= 600
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build check fmt bench-quick bench sim soak
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## count the words of Go's own source, kill -9 the job twice, compare to the last record
+	@go run ./examples/demo
+
+test: ## vet and all tests, with the race detector where there is a C compiler
+	go vet ./...
+	@if reason=$$(go build -race net 2>&1); then \
+		echo "go test -race ./..."; go test -race -timeout 15m ./...; \
+	else \
+		printf '%s\n' '' '**** WITHOUT THE RACE DETECTOR: it does not work here.' "**** $$reason" \
+			'**** Install a C compiler (gcc or clang), and leave CGO_ENABLED alone.' ''; \
+		echo "go test ./..."; go test -timeout 15m ./...; \
+	fi
+
+build: ## bin/weir, and the examples in bin/examples/
+	@mkdir -p bin/examples
+	go build -o bin/ ./cmd/weir
+	go build -o bin/examples/ ./examples/...
+
+check: ## what must hold before a commit: formatting, go.mod, and make test
+	@unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
+	if [ -n "$$unformatted" ]; then echo "make fmt would change:" $$unformatted; exit 1; fi
+	go mod verify
+	@$(MAKE) --no-print-directory test
+
+fmt: ## format all source
+	go fmt ./...
+
+bench-quick: ## the most important figures, in under a minute
+	@go run ./internal/bench -quick
+
+bench: ## all figures of docs/benchmarks.md
+	@go run ./internal/bench
+
+sim: ## simulate the checkpoint protocol: SIM_SECONDS=60, SEED= to begin with
+	SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) go test ./internal/checkpoint -run 'TestSimulation$$|TestPlantedFaults' -count=1 -timeout 0 -v
+
+soak: ## kill a real job at random, again and again: SOAK_SECONDS=600, SEED=
+	SOAK_SECONDS=$(SOAK_SECONDS) SEED=$(SEED) go test ./examples/j1 -run TestSoak -count=1 -timeout 0 -v

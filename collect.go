@@ -18,7 +18,8 @@ import (
 // keep their order. *into may be read when Execute has returned, not before. Every checkpoint has the records that were
 // written since the last one, so T must be a type that package codec can encode.
 //
-// The slice is the memory of one process: where a job runs on a cluster, it stays empty in the program that submitted it.
+// The slice is the memory of one process: where a job runs on a cluster, it stays empty in the program that submitted it, and
+// a program that goes on from a checkpoint gets what that one had and what follows, not what was appended before.
 func Collect[T any](into *[]T) Sink[T] {
 	return Committing[T, collected[T]](&collector[T]{into: into, committed: map[string]bool{}})
 }

@@ -646,6 +646,15 @@ func TestBadDirectory(t *testing.T) {
 	}
 }
 
+// The state of version 1, which later versions must go on to read.
+func TestLineageFormat(t *testing.T) {
+	const golden = `{"version":1,"dir":"/data/out","run":"00ff12ab34cd","next":7}`
+	l := must2(decodeLineage([]byte(golden)))(t)
+	if state := must2(l.encode())(t); string(state) != golden || l.Next != 7 {
+		t.Errorf("state %s", state)
+	}
+}
+
 func TestBadState(t *testing.T) {
 	k := newSink(storage.Memory())
 	w := openWriter(t, k, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/weirstream/weir/internal/jobmaster"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
+	"github.com/weirstream/weir/internal/worker"
 )
 
 // Job is what Run runs.
@@ -34,6 +35,8 @@ type Job struct {
 	Exit func(message string)
 	// Started is called with the running job, before anything runs; nil: nobody wants to know.
 	Started func(*Handle)
+
+	carry worker.Carrier // of both directions; tests lose, double and hold messages back
 }
 
 // Result is how a job ended.

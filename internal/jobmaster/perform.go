@@ -69,6 +69,8 @@ func (m *Master) performCheckpoint(a checkpoint.CoordinatorAction) {
 		m.discard(a)
 	case checkpoint.Report:
 		m.report(a)
+	case checkpoint.Restore, checkpoint.FailJob, checkpoint.Reply:
+		panic(fmt.Sprintf("jobmaster: %T is the machine's own", a))
 	default:
 		panic(fmt.Sprintf("jobmaster: unknown action %T of the checkpoint coordinator", a))
 	}

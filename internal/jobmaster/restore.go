@@ -161,11 +161,16 @@ func (m *Master) reset(a job.ResetOperators) {
 	for _, v := range a.Vertices {
 		m.replaceRunner(m.options.Graph.Vertices[v], restore, ready)
 	}
-	m.others.Add(1)
-	go m.runHooks(restore, ready)
+	m.startHooks(restore, ready)
 }
 
-// runHooks restores the hooks, one after the other.
+// startHooks starts the goroutine that restores the hooks.
+func (m *Master) startHooks(r *restoration, ready func(error)) {
+	m.others.Add(1)
+	go m.runHooks(r, ready)
+}
+
+// runHooks restores the hooks, one after the other; the master owns the goroutine, which ends with the last hook.
 func (m *Master) runHooks(r *restoration, ready func(error)) {
 	defer m.others.Done()
 	ready(m.restoreHooks(r))

@@ -51,7 +51,12 @@ func (m *Master) replaceRunner(v *graph.Vertex, restore *restoration, ready func
 		before = old.done
 	}
 	m.runners[v.Index] = r
-	m.others.Add(1)
+	r.start(before, restore, ready)
+}
+
+// start starts the runner's goroutine, which the master owns.
+func (r *runner) start(before <-chan struct{}, restore *restoration, ready func(error)) {
+	r.master.others.Add(1)
 	go r.run(before, restore, ready)
 }
 

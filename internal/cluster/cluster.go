@@ -33,7 +33,7 @@ type Job struct {
 	// Exit ends the process where user code did not return after it was cancelled; nil: it prints the message and exits
 	// with code 1.
 	Exit func(message string)
-	// Started is called with the running job, before anything runs; nil: nobody wants to know.
+	// Started is called with the job as soon as it runs; nil: nobody wants to know.
 	Started func(*Handle)
 
 	carry worker.Carrier // of both directions; tests lose, double and hold messages back

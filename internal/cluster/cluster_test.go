@@ -130,6 +130,36 @@ func TestCancelAndGoOn(t *testing.T) {
 	})
 }
 
+// B035: a bounded job does not wait for the next period: its final checkpoint comes when its data ends.
+func TestTheFinalCheckpointDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{ledger: newLedger()}
+		r, err := Run(t.Context(), p.job(t, storage.Memory(), "execution.checkpointing.interval=10min"))
+		wantDone(t, p, r, err)
+		if r.Duration > 5*time.Second {
+			t.Errorf("it took %v", r.Duration)
+		}
+	})
+}
+
+func TestRetentionOnCancel(t *testing.T) {
+	for retention, kept := range map[string]bool{"RETAIN_ON_CANCELLATION": true, "DELETE_ON_CANCELLATION": false, "NO_EXTERNALIZED_CHECKPOINTS": false} {
+		synctest.Test(t, func(t *testing.T) {
+			p, fs := &program{ledger: newLedger()}, storage.Memory()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			j := p.job(t, fs, "execution.checkpointing.externalized-checkpoint-retention="+retention)
+			if _, err := Run(ctx, j); !errors.Is(err, ErrCanceled) {
+				t.Error(err)
+			}
+			_, err := Run(ctx, p.job(t, fs, latestSetting))
+			if none := errors.Is(err, storage.ErrNone); none == kept {
+				t.Errorf("%s: %v", retention, err)
+			}
+		})
+	}
+}
+
 func TestWhereTheJobStartsFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, done := storage.Memory(), context.WithoutCancel(t.Context())

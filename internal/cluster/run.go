@@ -125,10 +125,10 @@ func (r *running) startMaster() error {
 		r.worker.Close()
 		return err
 	}
+	r.master.Start()
 	if j.Started != nil {
 		j.Started(&Handle{ID: r.id, Master: r.master})
 	}
-	r.master.Start()
 	return nil
 }
 

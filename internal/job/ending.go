@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
@@ -54,7 +55,7 @@ func (m *Machine) allTasks() iter.Seq[base.Task] {
 // advanceEnd closes the coordinator once all tasks are gone, and ends the job once it is closed.
 func (m *Machine) advanceEnd() bool {
 	switch e := m.end; {
-	case m.active > 0 || e.told:
+	case e.told || slices.ContainsFunc(m.alive, func(n int) bool { return n > 0 }):
 		return false
 	case !e.closed:
 		e.closed = true

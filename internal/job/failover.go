@@ -118,8 +118,7 @@ func (m *Machine) affectedBy(f Failure) iter.Seq[int] {
 	if f.Exec == checkpoint.NoExec {
 		return m.allRegions()
 	}
-	v, _ := m.graph.Locate(f.Exec.Task)
-	return slices.Values([]int{m.regionOf[v.Index]})
+	return slices.Values([]int{m.regionOfTask(f.Exec.Task)})
 }
 
 // begin begins a restart; false: the strategy has none, and the job fails.
@@ -167,7 +166,7 @@ func (m *Machine) advanceRestart(now checkpoint.Time) bool {
 // anyAlive is true while a task of an affected region is not gone.
 func (m *Machine) anyAlive() bool {
 	for i, affected := range m.restart.affected {
-		if affected && slices.ContainsFunc(m.regions[i], func(t base.Task) bool { return m.tasks[t].state.alive() }) {
+		if affected && m.alive[i] > 0 {
 			return true
 		}
 	}

@@ -39,7 +39,7 @@ type Machine struct {
 	regionOf    []int         // by vertex
 
 	tasks    []execution // by base.Task
-	active   int         // executions that are neither idle nor over
+	alive    []int       // executions that are neither idle nor over, by region
 	finished int         // executions that are finished
 	status   Status
 	restart  *restart // under way; nil: none
@@ -109,6 +109,7 @@ func NewMachine(cfg Config, g *graph.Job, r checkpoint.Recovered) (*Machine, err
 		}
 		slices.Sort(m.regions[i])
 	}
+	m.alive = make([]int, len(m.regions))
 	return m, nil
 }
 

@@ -44,6 +44,12 @@ func checkpointGraph(g *graph.Job) checkpoint.Graph {
 // coordinated is true of a vertex with an operator coordinator.
 func coordinated(v *graph.Vertex) bool { return v.IsSource() && v.Head().Coordinator != nil }
 
+// regionOfTask is the region of a task.
+func (m *Machine) regionOfTask(t base.Task) int {
+	v, _ := m.graph.Locate(t)
+	return m.regionOf[v.Index]
+}
+
 // current is the execution that x names, unless x is an old one or there is no such task.
 func (m *Machine) current(x base.Exec) *execution {
 	if x.Task < 0 || int(x.Task) >= len(m.tasks) || m.tasks[x.Task].attempt != x.Attempt || m.tasks[x.Task].state == idle {
@@ -85,7 +91,7 @@ func (m *Machine) taskReported(now checkpoint.Time, e TaskReported) {
 // over takes an execution that has ended. One that was told to end does not count as finished, whatever it says.
 func (m *Machine) over(x base.Exec, isGone bool) {
 	t := &m.tasks[x.Task]
-	m.active--
+	m.alive[m.regionOfTask(x.Task)]--
 	if isGone {
 		if t.state != canceling {
 			m.tell(checkpoint.TaskChanged{Exec: x, State: checkpoint.TaskGone})
@@ -136,7 +142,7 @@ func (m *Machine) deploy(tasks []base.Task, from *checkpoint.Completed) {
 			x.attempt++
 		}
 		x.state = deploying
-		m.active++
+		m.alive[m.regionOfTask(t)]++
 		execs = append(execs, base.Exec{Task: t, Attempt: x.attempt})
 		m.tell(checkpoint.TaskChanged{Exec: execs[len(execs)-1], State: checkpoint.TaskDeploying})
 	}

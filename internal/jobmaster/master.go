@@ -42,7 +42,8 @@ type Options struct {
 	Carry worker.Carrier
 	// BeatEvery is the interval of beats to the worker; 0: none are sent.
 	BeatEvery time.Duration
-	// CancelTimeout is how long an operator coordinator's call may take to return after its context is done; 0: for ever.
+	// CancelTimeout is how long a call of an operator coordinator or a hook may take to return after its context is done;
+	// 0: for ever.
 	CancelTimeout time.Duration
 	// Exit ends the process, of which the message tells why. It may return in tests.
 	Exit func(message string)
@@ -263,6 +264,22 @@ func guard(call func() error) (err error) {
 		}
 	}()
 	return call()
+}
+
+// watch ends the process where user code whose context is done does not return in time.
+func (m *Master) watch(done <-chan struct{}, who string) {
+	after := m.options.CancelTimeout
+	if after <= 0 {
+		return
+	}
+	time.AfterFunc(after, func() {
+		select {
+		case <-done:
+		default:
+			m.options.Exit(fmt.Sprintf("%s did not return %v after its context was done (task.cancellation.timeout). Go cannot interrupt "+
+				"code, so the process ends.", who, after))
+		}
+	})
 }
 
 // permanent is true of errors that no restart can repair.

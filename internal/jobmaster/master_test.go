@@ -65,6 +65,27 @@ func TestAHookThatFailsFailsTheCheckpoint(t *testing.T) {
 	})
 }
 
+func TestAHookThatDoesNotReturnEndsTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		block := make(chan struct{})
+		r = newRig(t, func(o *Options) {
+			o.CancelTimeout = time.Minute
+			o.Hooks = []Hook{&hook{id: "h", rig: &r, block: block}}
+		})
+		go func() { _, _ = r.checkpoint() }()
+		synctest.Wait()
+		r.notes()
+		r.Cancel()
+		time.Sleep(time.Minute)
+		if got := r.notes(); !strings.Contains(fmt.Sprint(got), `Master hook "h" did not return 1m0s`) {
+			t.Errorf("got %q", got)
+		}
+		close(block)
+		<-r.Done()
+	})
+}
+
 // B080: while the storage is broken checkpoints fail and are counted, and the job goes on; then they complete again.
 func TestStorageFailsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package jobmaster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -103,12 +104,21 @@ func (m *Master) snapshotHook(a checkpoint.SnapshotHook) {
 	hook, wall := m.options.Hooks[a.Hook], time.Now().UnixNano()
 	m.startIO(func() func() {
 		var state []byte
-		err := guard(func() (err error) { state, err = hook.Trigger(m.ctx, a.ID, wall); return err })
+		err := m.callHook(hook, func() (err error) { state, err = hook.Trigger(m.ctx, a.ID, wall); return err })
 		if err != nil {
 			err = fmt.Errorf("master hook %q: %w", hook.ID(), err)
 		}
 		return m.answer(checkpoint.HookSnapped{Token: a.Token, State: state, Err: err})
 	})
+}
+
+// callHook calls a hook, and watches that it returns when the job ends.
+func (m *Master) callHook(h Hook, call func() error) error {
+	done := make(chan struct{})
+	defer close(done)
+	stop := context.AfterFunc(m.ctx, func() { m.watch(done, fmt.Sprintf("Master hook %q", h.ID())) })
+	defer stop()
+	return guard(call)
 }
 
 // uncertainPause is the time between two attempts to learn whether metadata is published.

@@ -189,7 +189,7 @@ func (m *Master) restoreHooks(r *restoration) error {
 				}
 			}
 		}
-		if err := guard(func() error { return hook.Restore(m.ctx, id, state) }); err != nil {
+		if err := m.callHook(hook, func() error { return hook.Restore(m.ctx, id, state) }); err != nil {
 			return fmt.Errorf("restoring master hook %q: %w", hook.ID(), err)
 		}
 	}

@@ -336,12 +336,17 @@ type hook struct {
 	id  string
 	rig **rig
 	err error
+	// block holds a trigger up until it is closed; nil: nothing does.
+	block chan struct{}
 }
 
 func (h *hook) ID() string { return h.id }
 
 func (h *hook) Trigger(_ context.Context, id base.CheckpointID, _ int64) ([]byte, error) {
 	(*h.rig).note("hook %s triggered %d", h.id, id)
+	if h.block != nil {
+		<-h.block
+	}
 	return []byte(h.id + "'s state"), h.err
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
@@ -170,18 +169,7 @@ func (r *runner) close() {
 // stop ends the runner; it does not wait, but watches that it does end.
 func (r *runner) stop() {
 	r.cancel()
-	after := r.master.options.CancelTimeout
-	if after <= 0 {
-		return
-	}
-	time.AfterFunc(after, func() {
-		select {
-		case <-r.done:
-		default:
-			r.master.options.Exit(fmt.Sprintf("The coordinator of source %s did not return %v after its context was done "+
-				"(task.cancellation.timeout). Go cannot interrupt code, so the process ends.", r.vertex.Head().Label(), after))
-		}
-	})
+	r.master.watch(r.done, "The coordinator of source "+r.vertex.Head().Label())
 }
 
 // Everything below is called on other goroutines and becomes an errand.

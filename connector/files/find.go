@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/weirstream/weir"
 )
 
 // checkReadable tells why an input cannot be read.
@@ -19,13 +21,14 @@ func checkReadable(path string) error {
 	return f.Close()
 }
 
-// inputError says what to do about an input that cannot be opened.
+// inputError says what to do about an input that cannot be opened. That it is not there, or not permitted, no restart will
+// change.
 func inputError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("files: the input %s does not exist: give Lines the path of a file or directory", path)
+		return weir.NonRecoverable(fmt.Errorf("files: the input %s does not exist: give Lines the path of a file or directory", path))
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("files: the input %s may not be read: permit it to the user that runs the job", path)
+		return weir.NonRecoverable(fmt.Errorf("files: the input %s may not be read: permit it to the user that runs the job", path))
 	}
 	return fmt.Errorf("files: opening the input %s: %w", path, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/weirstream/weir"
@@ -102,8 +103,12 @@ func (k *sink[T]) Writer(ctx weir.WriterContext) (weir.Writer[T], error) {
 		err = tryDir(k.fs, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("files: the sink cannot write to the directory %s: %w; "+
+		err = fmt.Errorf("files: the sink cannot write to the directory %s: %w; "+
 			"permit it to the user that runs the job, or choose another directory", k.dir, err)
+		if errors.Is(err, fs.ErrPermission) {
+			err = weir.NonRecoverable(err) // no restart will change it
+		}
+		return nil, err
 	}
 	subtask, _ := ctx.Subtask()
 	return &writer[T]{
@@ -147,7 +152,7 @@ func (k *sink[T]) Commit(ctx context.Context, cs []*weir.Commit[pending]) error 
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrLost):
-			c.Fail(err)
+			c.Fail(weir.NonRecoverable(err))
 		case c.Attempt < commitAttempts && ctx.Err() == nil:
 			c.Retry()
 		default:

@@ -66,6 +66,9 @@ func (c *Commit[C]) Retry() { c.retry = true }
 // Fail gives up: the committable is lost, and the job fails with err.
 func (c *Commit[C]) Fail(err error) { c.err = err }
 
+// Outcome is what Commit has asked for: another try, a failure with err, or neither.
+func (c *Commit[C]) Outcome() (retry bool, err error) { return c.retry, c.err }
+
 // Committing makes a Sink of a two-phase one. Connectors' own constructors have done it already.
 func Committing[T, C any](k TwoPhase[T, C]) Sink[T] { return committing[T, C]{k} }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// Benchmarks compare in one run; the machine is noisy. See the package's BENCHMARKS in docs/format/state.md for the
-// commands and what they said.
+// Benchmarks compare within one run, for machines are noisy:
+//
+//	go test ./internal/state -run xxx -bench Count -benchtime 3000000x
 
 // spread is a sequence of pseudo-random numbers below n (splitmix64).
 func spread(i, n uint64) int64 {

@@ -61,7 +61,7 @@ type broadcastMap[MK comparable, V any] struct {
 	keys     *codec.Key[MK]
 	values   *codec.Codec[V]
 	tree     *tree[MK, V, tending]
-	epoch    uint32                // in which tree was last copied
+	epoch    epoch                 // in which tree was last copied
 	looping  *tree[MK, V, tending] // read by a loop over All: not to be written
 }
 

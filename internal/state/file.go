@@ -21,9 +21,6 @@ const (
 	fileMagic   = "WEIRST\x01\x00" // name and version
 	footerBytes = 24               // trailer's offset and length, checksum of trailer and these, magic's first four bytes
 	footerMagic = "WSF1"
-
-	// prealloc is the most elements that memory is taken for on a file's word alone.
-	prealloc = 1024
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -204,11 +201,11 @@ func readStamp(src []byte) (int64, []byte, error) {
 	return int64(binary.LittleEndian.Uint64(src)), src[8:], nil
 }
 
-// readCount reads the number of elements that follow. Elements may be of no bytes: callers take memory for at most
-// prealloc of them beforehand.
-func readCount(src []byte) (int, []byte, error) {
+// readCount reads the number of elements that follow. Unless they have no bytes at all, there cannot be more than bytes are
+// left: a file's word alone takes no memory and no time. (A map of keys without bytes has one entry at most.)
+func readCount(src []byte, noBytes bool) (int, []byte, error) {
 	v, n := binary.Uvarint(src)
-	if n <= 0 || v > math.MaxInt32 {
+	if n <= 0 || v > math.MaxInt32 || v > 1 && v > uint64(len(src)-n) && !noBytes {
 		return 0, nil, errShort
 	}
 	return int(v), src[n:], nil

@@ -3,7 +3,6 @@ package state
 import (
 	"encoding/binary"
 	"iter"
-	"slices"
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/snapshot"
@@ -21,7 +20,8 @@ func (l *List[V]) Bind(t Table, s Spec) error {
 	if err != nil {
 		return err
 	}
-	l.col = &listColumn[V]{codec: c, clones: !c.Flat() && !s.Immutable}
+	zero, err := c.Append(nil, new(V))
+	l.col = &listColumn[V]{codec: c, clones: !c.Flat() && !s.Immutable, noBytes: err == nil && len(zero) == 0}
 	return l.col.bindTo(t, s, l.col)
 }
 
@@ -65,10 +65,11 @@ func (l *List[V]) bound() *listColumn[V] {
 // listColumn is the column of a List.
 type listColumn[V any] struct {
 	declared
-	codec  *codec.Codec[V]
-	lists  array[[]V]
-	stamps array[[]int64] // one per element, where elements expire
-	clones bool
+	codec   *codec.Codec[V]
+	lists   array[[]V]
+	stamps  array[[]int64] // one per element, where elements expire
+	clones  bool
+	noBytes bool // elements are of no bytes in a file
 }
 
 func (c *listColumn[V]) schema() snapshot.StateSchema {
@@ -217,31 +218,38 @@ func (c *listColumn[V]) encodeStamped(dst []byte, list []V, stamps []int64, now 
 
 func (c *listColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
 	for _, i := range slots {
-		var n int
-		if n, src, err = readCount(src); err != nil {
+		list, stamps := &c.lists.of(p)[i%slotsPerPage], (*[]int64)(nil)
+		if c.spec.TTL > 0 {
+			stamps = &c.stamps.of(p)[i%slotsPerPage]
+		}
+		if src, err = c.decodeList(src, list, stamps, from); err != nil {
 			return nil, c.fail(err)
 		}
-		list := make([]V, 0, min(n, prealloc))
-		var stamps []int64
-		for range n {
-			var v V
-			stamp := from.now
-			if from.stamped {
-				if stamp, src, err = readStamp(src); err != nil {
-					return nil, c.fail(err)
-				}
-			}
-			if src, err = c.codec.Decode(src, &v); err != nil {
-				return nil, c.fail(err)
-			}
-			list = append(list, v)
-			if c.spec.TTL > 0 {
-				stamps = append(stamps, stamp)
+	}
+	return src, nil
+}
+
+// decodeList reads one list, and the stamps of its elements if stamps is not nil.
+func (c *listColumn[V]) decodeList(src []byte, list *[]V, stamps *[]int64, from encoding) (_ []byte, err error) {
+	n, src, err := readCount(src, c.noBytes && !from.stamped)
+	if err != nil {
+		return nil, err
+	}
+	*list = make([]V, 0, min(n, len(src)))
+	for range n {
+		stamp := from.now
+		if from.stamped {
+			if stamp, src, err = readStamp(src); err != nil {
+				return nil, err
 			}
 		}
-		c.lists.of(p)[i%slotsPerPage] = slices.Clip(list)
-		if c.spec.TTL > 0 {
-			c.stamps.of(p)[i%slotsPerPage] = stamps
+		var v V
+		if src, err = c.codec.Decode(src, &v); err != nil {
+			return nil, err
+		}
+		*list = append(*list, v)
+		if stamps != nil {
+			*stamps = append(*stamps, stamp)
 		}
 	}
 	return src, nil

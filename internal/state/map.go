@@ -255,7 +255,7 @@ func (c *mapColumn[MK, V, N]) decode(src []byte, p *page, slots []uint8, from en
 }
 
 func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from encoding) (_ []byte, err error) {
-	n, src, err := readCount(src)
+	n, src, err := readCount(src, false)
 	if err != nil {
 		return nil, err
 	}

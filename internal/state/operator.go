@@ -23,7 +23,7 @@ import (
 // All methods are for the owner's goroutine.
 type Operator struct {
 	lists        []operatorState
-	epoch        uint32
+	epoch        epoch
 	allowDropped bool
 	dropped      []string
 }

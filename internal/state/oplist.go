@@ -65,7 +65,7 @@ type opList[V any] struct {
 	codec    *codec.Codec[V]
 	clones   bool
 	vs       []V
-	epoch    uint32 // in which the elements were last cloned
+	epoch    epoch // in which the elements were last cloned
 }
 
 func bindList[V any](o *Operator, s Spec, mode snapshot.Mode) (*opList[V], error) {

@@ -32,12 +32,16 @@ const allSlots = ^bitmap(0)
 // hold a pointer: a page of plain keys and values is never scanned by the collector, and keeps its cache-line alignment.
 type page struct {
 	tags  [groups]uint64 // a byte per slot, slot 0 lowest: 0 is free, else 0x80 | seven bits of the hash
+	epoch epoch          // of the last write; older than the table's: a snapshot may read the page, see table.ownPage
 	live  bitmap         // slots in use
-	epoch uint32         // of the last write; older than the table's: a snapshot may read the page, see table.ownPage
+	never bitmap         // always zero: the presence word of columns that must be asked, see access
 	depth uint8          // leading bits of the hash that all entries share
 	gate  bool           // holds no entries: a segment of its own lies behind it
-	never bitmap         // always zero: the presence word of columns that must be asked, see access
 }
+
+// epoch counts the snapshots of a table: a write belongs to the epoch that the last snapshot began. It has 64 bits, for
+// loops over all keys take snapshots too.
+type epoch uint64
 
 // The hash of an entry, by its bits: the leading ones choose the page, bits 0-6 are the tag, bits 7-8 the home group.
 
@@ -171,14 +175,14 @@ func newLayout(parts []part, words []bitsRequest) *layout {
 }
 
 // newPage makes an empty page.
-func (l *layout) newPage(epoch uint32, depth uint8) *page {
+func (l *layout) newPage(epoch epoch, depth uint8) *page {
 	p := (*page)(reflect.New(l.typ).UnsafePointer())
 	p.epoch, p.depth = epoch, depth
 	return p
 }
 
 // clone copies a page that a snapshot may read. What its values point to is shared with the snapshot from now on.
-func (l *layout) clone(p *page, epoch uint32) *page {
+func (l *layout) clone(p *page, epoch epoch) *page {
 	v := reflect.New(l.typ)
 	v.Elem().Set(reflect.NewAt(l.typ, unsafe.Pointer(p)).Elem())
 	q := (*page)(v.UnsafePointer())

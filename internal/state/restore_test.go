@@ -5,11 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
 )
 
@@ -295,5 +297,47 @@ func TestDamageIsNoticed(t *testing.T) {
 	newer[6] = 9
 	if err := restore(newer); err == nil || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+// The loop over integers writes what the codec writes.
+func TestIntegersAreTheCodecsBytes(t *testing.T) {
+	c, err := codec.For[int64]()
+	must(t, err)
+	var vs [slotsPerPage]int64
+	for i := range vs {
+		vs[i] = int64(1)<<(2*i) - int64(i)*1000
+	}
+	vs[0], vs[1] = math.MinInt64, math.MaxInt64
+	got, err := appendSlots(nil, c, &vs, allSlots)
+	must(t, err)
+	var want []byte
+	for i := range vs {
+		want, err = c.Append(want, &vs[i])
+		must(t, err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// Elements and keys that have no bytes are counted all the same.
+func TestStatesWithoutBytes(t *testing.T) {
+	type nothing struct {
+		Hidden int64 `weir:"-"`
+	}
+	var now int64
+	var list, list2 List[nothing]
+	var m, m2 Map[struct{}, nothing]
+	specs := []Spec{{Name: "list"}, {Name: "m"}}
+	k := newKeyed[struct{}](t, allGroups, &now, map[string]binder{"list": &list, "m": &m}, specs...)
+	k.Seek(k.Hash(struct{}{}), struct{}{})
+	list.Add(make([]nothing, 1000)...)
+	m.Put(struct{}{}, nothing{})
+	r := newKeyed[struct{}](t, allGroups, &now, map[string]binder{"list": &list2, "m": &m2}, specs...)
+	restoreFrom(t, r, fileOf(t, k.Snapshot()))
+	r.Seek(r.Hash(struct{}{}), struct{}{})
+	if list2.Len() != 1000 || m2.Len() != 1 {
+		t.Errorf("a list of %d, a map of %d", list2.Len(), m2.Len())
 	}
 }

@@ -19,7 +19,7 @@ type segment struct {
 	dir   []*page
 	shift uint8
 	list  bool
-	epoch uint32              // never older than any page or segment inside
+	epoch epoch               // never older than any page or segment inside
 	deep  int                 // pages with one directory entry; none: the directory can halve
 	inner map[uint64]*segment // those behind gates, by the first hash of the gate's range
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/snapshot"
 )
@@ -192,10 +193,21 @@ func compress(have, mask bitmap) (dense bitmap) {
 // lowestBits has the n lowest bits set.
 func lowestBits(n int) bitmap { return bitmap(1<<n - 1) }
 
-func (k *Keyed[K]) encodeKeys(dst []byte, p *page, mask bitmap) (_ []byte, err error) {
-	c, keys := k.codec.Codec(), k.slots.of(p)
+func (k *Keyed[K]) encodeKeys(dst []byte, p *page, mask bitmap) ([]byte, error) {
+	return appendSlots(dst, k.codec.Codec(), k.slots.of(p), mask)
+}
+
+// appendSlots appends the elements at the slots in mask. An int64 is what most keys and counts are: its bytes are those of
+// the codec, a zigzag varint, made in a loop without a call.
+func appendSlots[T any](dst []byte, c *codec.Codec[T], vs *[slotsPerPage]T, mask bitmap) (_ []byte, err error) {
+	if ints, ok := any(vs).(*[slotsPerPage]int64); ok {
+		for m := mask; m != 0; m &= m - 1 {
+			dst = binary.AppendVarint(dst, ints[lowest(m)])
+		}
+		return dst, nil
+	}
 	for m := mask; m != 0; m &= m - 1 {
-		if dst, err = c.Append(dst, &keys[lowest(m)]); err != nil {
+		if dst, err = c.Append(dst, &vs[lowest(m)]); err != nil {
 			return nil, err
 		}
 	}

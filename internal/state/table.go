@@ -39,8 +39,8 @@ type table struct {
 
 	entries int
 	pages   int
-	pinned  uint32 // the newest epoch that a view not yet released reads; 0: none
-	views   []uint32
+	pinned  epoch // the newest epoch that a view not yet released reads; 0: none
+	views   []epoch
 
 	clock   func() int64 // processing time
 	columns []column
@@ -75,7 +75,7 @@ type cursor struct {
 	bit       bitmap // 1<<slot, or 0: no entry
 	writable  bitmap // bit, or 0: the page is of an older epoch
 	slot      int32  // or noEntry, noKey
-	epoch     uint32 // the table's
+	epoch     epoch  // the table's
 	hash      uint64
 	unsettled bool // Settle has something to do
 }

@@ -20,7 +20,7 @@ type note interface{ struct{} | tending }
 // tending is the note of entries that expire, or that must be cloned before the user sees them in a new epoch.
 type tending struct {
 	stamp int64
-	epoch uint32 // of the last cloning or writing: newer than every snapshot, and no snapshot can read the referents
+	epoch epoch // of the last cloning or writing: newer than every snapshot, and no snapshot can read the referents
 }
 
 // tree is an ordered map that can be copied in no time. Only its owner copies it, always by Copy, which lets both copies
@@ -120,5 +120,5 @@ func (s *trees[MK, V, N]) anyLiving(t *tree[MK, V, N], now int64) bool {
 // moment is when a tree is used: the time, and what snapshots may be reading.
 type moment struct {
 	now           int64
-	epoch, pinned uint32
+	epoch, pinned epoch
 }

@@ -205,6 +205,12 @@ func (c *valueColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
 }
 
 func (c *valueColumn[V]) encode(dst []byte, p *page, mask bitmap, _ int64) (_ []byte, err error) {
+	if c.spec.TTL == 0 && !c.boxed {
+		if dst, err = appendSlots(dst, c.codec, c.values.of(p), mask); err != nil {
+			return nil, c.fail(err)
+		}
+		return dst, nil
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
 		if c.spec.TTL > 0 {

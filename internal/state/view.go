@@ -11,7 +11,7 @@ type view struct {
 	root    []*segment
 	shift   uint8
 	base    uint64
-	epoch   uint32
+	epoch   epoch
 	entries int
 }
 
@@ -33,7 +33,7 @@ func (t *table) present() view {
 
 // release says, on the owner's goroutine, that v is read no more: its pages need no copy. A second release does nothing.
 func (t *table) release(v *view) {
-	t.views = slices.DeleteFunc(t.views, func(e uint32) bool { return e == v.epoch })
+	t.views = slices.DeleteFunc(t.views, func(e epoch) bool { return e == v.epoch })
 	t.pinned = 0
 	if len(t.views) > 0 {
 		t.pinned = slices.Max(t.views)

@@ -37,7 +37,7 @@ func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *confi
 	if err != nil || len(points) == 0 {
 		return nil, err
 	}
-	tell(points[len(points)-1], log)
+	warnOfDrained(points[len(points)-1], log)
 	return points, nil
 }
 
@@ -101,11 +101,11 @@ func named(fs storage.FS, s storage.Checkpoints, path string) ([]jobmaster.Point
 	return append(points, jobmaster.Point{Metadata: m, Location: location, Keep: true}), nil
 }
 
-// tell says what the job starts from.
-func tell(p jobmaster.Point, log *slog.Logger) {
-	log.Info(fmt.Sprintf("The job starts from checkpoint %d.", p.Metadata.ID), "kind", string(p.Metadata.Kind), "location", p.Location)
+// warnOfDrained tells who restores an ended job that it is one.
+func warnOfDrained(p jobmaster.Point, log *slog.Logger) {
 	if p.Metadata.Kind == snapshot.Drain {
-		log.Info("It was taken when the job had been drained, which is its end: what is left to commit is committed, and the job is FINISHED.")
+		log.Warn("The job starts from a savepoint that was taken when it had been drained, which is its end: what is left to commit is "+
+			"committed, and the job is FINISHED.", "location", p.Location)
 	}
 }
 

@@ -99,7 +99,8 @@ func (d *declared) hold() (p *page, i uint) {
 	return c.page, uint(c.slot) % slotsPerPage
 }
 
-// ownedHere reports whether the current key's value, in a page that is owned, is owned as well; and says it is from now.
+// takeOwnership says that what the current key's value points to is owned from now on, as its page is already; the caller
+// clones it, if it was not.
 func (d *declared) takeOwnership() (already bool) {
 	c := &d.t.cur
 	w := word(c.page, d.owned)

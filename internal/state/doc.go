@@ -23,25 +23,17 @@
 //  6. The top of a timer queue is in the timer set.
 //  7. Bytes of a file lead to an error or to a state, never to a panic.
 //
+// # Cost
+//
+// A count by key (Seek, Get, Set, Settle) allocates nothing and takes less than the same loop over a Go map: with the map's
+// time as 1, 0.6 to 0.8 at 1,000 keys, 0.4 to 0.5 at 100,000 and at a million, with Touch (BenchmarkCount). Get and Set
+// inline to one call of code that is not generic. The synchronous part of a snapshot is under 0.1 ms at ten million keys;
+// writing one out is about 50 ns of another goroutine's time an entry, a restore 150, of a timer 200 and 100 for the queue.
+//
 // # Goroutines
 //
 // The package starts none. A Keyed or an Operator belongs to the subtask's goroutine, with all fields bound to it: so
 // there are no locks. Only a snapshot may be read, that is written out, by another goroutine, from when it is taken until
 // the owner releases it. A state field used from a goroutine of the user's own is a data race; between calls it panics
 // with a *UsageError, for no key is current.
-//
-// # Example
-//
-//	keyed := state.NewKeyed(key, base.RangeOf(0, 1))
-//	var count state.Value[int64]
-//	err := count.Bind(keyed, state.Spec{Name: "count"})
-//	keyed.Open(clock)
-//
-//	keyed.Seek(keyed.Hash("a"), "a")
-//	count.Set(count.Get() + 1)
-//	keyed.Settle()
-//
-//	s := keyed.Snapshot()     // now
-//	_, err = s.WriteTo(file)  // any goroutine, while records go on
-//	s.Release()               // the owner's again
 package state

@@ -1,14 +1,13 @@
 package state
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"slices"
 	"sort"
-
-	"encoding/binary"
 
 	"github.com/weirstream/weir/internal/snapshot"
 )

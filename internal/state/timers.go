@@ -73,7 +73,8 @@ func (t *Timers[K]) Next() (base.EventTime, bool) {
 }
 
 // Pop removes the earliest timer, if it is not later than upTo. Timers of the same time come in the order of their keys'
-// hashes.
+// hashes. One that is registered between two calls takes its place in the order: who pops until nothing is due, and lets the
+// timer's own code register again at or before upTo, goes on for as long as that does.
 func (t *Timers[K]) Pop(upTo base.EventTime) (hash uint64, key K, at base.EventTime, ok bool) {
 	t.refresh()
 	if len(t.queue) == 0 || t.queue[0].at > upTo {

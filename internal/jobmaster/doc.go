@@ -25,6 +25,7 @@
 //
 //	run        the actor; ends when the machine says End, after all others
 //	runIO      one for each storage or hook call under way; ends with one answer in the inbox
+//	runHooks   one for each reset; restores the hooks, and ends with the last
 //	runner.run one for each operator coordinator; ends when it was stopped and the user's call has returned
 //	runWork    one for each CoordinatorContext.Run; ends with one mail to its runner
 //

@@ -266,13 +266,13 @@ func guard(call func() error) (err error) {
 	return call()
 }
 
-// watch ends the process where user code whose context is done does not return in time.
-func (m *Master) watch(done <-chan struct{}, who string) {
+// watch ends the process where user code whose context is done does not return in time; nil: it may take for ever.
+func (m *Master) watch(done <-chan struct{}, who string) *time.Timer {
 	after := m.options.CancelTimeout
 	if after <= 0 {
-		return
+		return nil
 	}
-	time.AfterFunc(after, func() {
+	return time.AfterFunc(after, func() {
 		select {
 		case <-done:
 		default:

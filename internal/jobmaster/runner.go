@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
@@ -26,6 +28,8 @@ type runner struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	watchdog atomic.Pointer[time.Timer] // after stop
 
 	// Below, only the runner's goroutine.
 	coordinator Coordinator
@@ -84,6 +88,9 @@ func (r *runner) run(before <-chan struct{}, restore *restoration, ready func(er
 		e.abandon()
 	}
 	r.close()
+	if w := r.watchdog.Load(); w != nil {
+		w.Stop() // else it would keep all this until it rings
+	}
 }
 
 // begin makes the coordinator and starts it.
@@ -169,7 +176,7 @@ func (r *runner) close() {
 // stop ends the runner; it does not wait, but watches that it does end.
 func (r *runner) stop() {
 	r.cancel()
-	r.master.watch(r.done, "The coordinator of source "+r.vertex.Head().Label())
+	r.watchdog.Store(r.master.watch(r.done, "The coordinator of source "+r.vertex.Head().Label()))
 }
 
 // Everything below is called on other goroutines and becomes an errand.

@@ -3,6 +3,8 @@ package weir
 import (
 	"context"
 	"time"
+
+	"github.com/weirstream/weir/internal/base"
 )
 
 // Function processes records without keys. Process is called for each record; what it emits goes to the operator's output.
@@ -71,6 +73,9 @@ type Timer struct {
 	// Event says that it is a timer of event time, else of processing time.
 	Event bool
 }
+
+// EndOfTime is after every event: a timer for it fires when the input has ended.
+func EndOfTime() time.Time { return base.EndOfTime.Time() }
 
 // The optional methods of functions.
 type (

@@ -74,6 +74,7 @@ func (f *finder) add(path string, info fs.FileInfo) error {
 
 // walk takes the files below a directory. A file that goes while it is being looked at was never there.
 func (f *finder) walk(ctx context.Context, root string) error {
+	root += string(filepath.Separator) // so that a root that is a symbolic link is followed
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()

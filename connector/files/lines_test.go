@@ -393,3 +393,21 @@ func TestSplitIsEncodable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestRootThatIsALinkToADirectoryIsRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "real", "a"), []byte("x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	found, err := find(t.Context(), []string{link}, nil)
+	if err != nil || len(found) != 1 || found[filepath.Join(link, "a")] != 2 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/weirstream/weir/internal/base"
-	"github.com/weirstream/weir/internal/snapshot"
 )
 
 // SchemaError refuses a restore: a state is stored as something other than what is declared now.
@@ -78,7 +77,7 @@ func (k *Keyed[K]) Restore(r io.ReaderAt, size int64, within base.KeyGroupRange)
 
 // match finds the declared column of each stored one; nil for one to pass over.
 func (k *Keyed[K]) match(f *keyedFile) ([]column, error) {
-	if key := k.codec.Codec().Schema(); f.key != key {
+	if key := k.codec.Codec().Schema(); !sameAvro(f.key, key) {
 		return nil, &SchemaError{Stored: f.key, Declared: key}
 	}
 	columns := make([]column, len(f.columns))
@@ -120,11 +119,6 @@ func (k *Keyed[K]) columnFor(name string, f *keyedFile) column {
 		}
 	}
 	return nil
-}
-
-// sameSchema compares all but names.
-func sameSchema(a, b snapshot.StateSchema) bool {
-	return a.Kind == b.Kind && a.MapKey == b.MapKey && a.Value == b.Value
 }
 
 // restorer reads those blocks of a file that have a part of [least, most] into tables.

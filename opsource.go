@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/jobmaster"
@@ -58,11 +59,12 @@ type source[T any, S Split] struct {
 	reader Reader[T, S]
 	ops    *state.Operator
 	splits state.OperatorList[S]
+	codec  *codec.Codec[S]
 
 	seen      splitProgress
 	next      int64 // when Tick is due
 	idle      bool
-	idleSince int64 // when Poll first had nothing; 0: it had something
+	idleSince int64 // when Poll had emitted the last there was; 0: there was more
 }
 
 func newSource[T any, S Split](s Source[T, S], w *Watermarks[T]) *source[T, S] {
@@ -80,7 +82,9 @@ func (o *source[T, S]) declare() ([]snapshot.StateSchema, []sideOutput, error) {
 	if err := o.splits.Bind(o.ops, state.Spec{Name: splitsState}); err != nil {
 		return nil, nil, err
 	}
-	return o.ops.Schemas(), nil, nil
+	var err error
+	o.codec, err = codec.For[S]()
+	return o.ops.Schemas(), nil, err
 }
 
 // Input implements operator.Operator: there is none.
@@ -164,7 +168,8 @@ func (o *source[T, S]) Poll(most int) (int, operator.Status, error) {
 	if err != nil {
 		return 0, operator.Ended, err
 	}
-	if o.idle && o.out.Pending() {
+	emitted := o.out.Pending() || o.out.Sent() > sent // a full slice has been pushed already
+	if o.idle && emitted {
 		o.idle = false
 		if err := o.out.Idle(false); err != nil {
 			return 0, operator.Ended, err
@@ -173,16 +178,16 @@ func (o *source[T, S]) Poll(most int) (int, operator.Status, error) {
 	if err := o.out.Flush(); err != nil {
 		return 0, operator.Ended, err
 	}
-	n := o.out.Sent() - sent
-	return n, operator.Status(status), o.rest(n == 0 && status == Waiting)
+	return o.out.Sent() - sent, operator.Status(status), o.rest(emitted, status)
 }
 
-// rest keeps the idle clock, which runs only from poll to poll: back-pressure, when nobody polls, makes nothing idle.
-func (o *source[T, S]) rest(nothing bool) error {
+// rest keeps the idle clock: it begins with the poll that leaves the reader with nothing more, and runs only from poll to
+// poll. Back-pressure, when nobody polls, makes nothing idle.
+func (o *source[T, S]) rest(emitted bool, status Status) error {
 	switch {
-	case !nothing:
+	case status != Waiting:
 		o.idleSince = 0
-	case o.idleSince == 0:
+	case emitted || o.idleSince == 0:
 		o.idleSince = o.Runtime.Now()
 	case o.marks != nil && o.marks.Idle > 0 && !o.idle && o.Runtime.Now()-o.idleSince >= int64(o.marks.Idle):
 		o.idle = true
@@ -214,7 +219,10 @@ func (o *source[T, S]) Snapshot(id base.CheckpointID) (operator.Part, error) {
 	if err != nil {
 		return operator.Part{}, err
 	}
-	o.splits.Update(splits)
+	o.splits.Clear()
+	for _, s := range splits { // the reader goes on with its own, while these are being written
+		o.splits.Add(o.codec.Clone(s))
+	}
 	part, err := o.core.Snapshot(id)
 	addOperatorState(&part, o.ops)
 	return part, err

@@ -12,6 +12,7 @@ import (
 	"github.com/weirstream/weir/internal/exchange"
 	"github.com/weirstream/weir/internal/operator"
 	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/state"
 )
 
 // TestALife is that of a task whose input ends: it waits for a checkpoint that begins after its end, commits, and is FINISHED.
@@ -137,7 +138,7 @@ func TestErrorsNameTheOperator(t *testing.T) {
 		"close":   {func(_, b *op) { b.closed = func() error { return planted } }, `operator "b", subtask 1 of 1: planted`},
 		"panic":   {func(_, b *op) { b.record = func(int64) error { panic("planted") } }, "operator \"b\", subtask 1 of 1: panic: planted\n"},
 		"nil":     {func(a, _ *op) { a.record = func(int64) error { return *(*error)(nil) } }, `operator "a", subtask 1 of 1: panic: runtime error: invalid memory address`},
-		"misuse":  {func(a, _ *op) { a.record = func(int64) error { panic(misuse{}) } }, `operator "a", subtask 1 of 1: read the manual`},
+		"misuse":  {func(a, _ *op) { a.record = func(int64) error { panic(&state.UsageError{Problem: "read the manual"}) } }, `operator "a", subtask 1 of 1: state: read the manual (`},
 		"both":    {func(a, b *op) { a.record, b.closed = fail, func() error { return errors.New("and then") } }, `operator "a", subtask 1 of 1: planted`},
 	}
 	for name, test := range tests {
@@ -164,14 +165,10 @@ func TestErrorsNameTheOperator(t *testing.T) {
 	}
 }
 
-type misuse struct{}
-
-func (misuse) UsageError() string { return "read the manual" }
-
 // TestCancelWhileUserCodeIsSlow: the task ends when the user's code has returned, and not one record later.
 func TestCancelWhileUserCodeIsSlow(t *testing.T) {
 	sleepy := one(1, func(a *op, _ *plan) {
-		a.record = func(int64) error { time.Sleep(time.Hour); a.add("awake"); return nil }
+		a.record = func(int64) error { pass(time.Hour); a.add("awake"); return nil }
 	})
 	rigged(t, sleepy, func(r *rig) {
 		r.take()
@@ -179,7 +176,7 @@ func TestCancelWhileUserCodeIsSlow(t *testing.T) {
 		r.expect("a: 1")
 		r.task.Cancel()
 		r.expect()
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		r.expect("awake", "a: close", "CANCELED")
 		r.feeds[0].send(2) // released: nobody takes it
 		r.task.Complete(1)

@@ -15,16 +15,16 @@ func TestSlowUserCodeGetsShortSlices(t *testing.T) {
 	pace := time.Millisecond
 	slowly := one(1, func(a *op, _ *plan) {
 		a.quiet = true
-		a.record = func(int64) error { time.Sleep(pace); return nil }
+		a.record = func(int64) error { pass(pace); return nil }
 	})
 	rigged(t, slowly, func(r *rig) {
 		r.feeds[0].send(make([]int64, 3000)...)
 		for i := range 10 {
-			time.Sleep(time.Second / 4)
+			pass(time.Second / 4)
 			asked := time.Now()
 			var answered time.Time
 			r.task.box.post(func() error { answered = time.Now(); return nil })
-			time.Sleep(5 * time.Millisecond)
+			pass(5 * time.Millisecond)
 			r.settle()
 			if d := answered.Sub(asked); answered.IsZero() || i > 0 && d > sliceLong+pace {
 				t.Errorf("mail %d was answered %v after it was posted", i, d)
@@ -34,7 +34,7 @@ func TestSlowUserCodeGetsShortSlices(t *testing.T) {
 		if got := r.task.Records(); got < 2400 || got > 2600 {
 			t.Errorf("%d records were taken in 2.5 s", got)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		r.settle()
 		pace = 0
 		r.feeds[0].send(make([]int64, 2000)...)
@@ -48,11 +48,11 @@ func TestSlowUserCodeGetsShortSlices(t *testing.T) {
 func TestOneRecordMayTakeLong(t *testing.T) {
 	slowly := one(1, func(a *op, _ *plan) {
 		a.quiet = true
-		a.record = func(int64) error { time.Sleep(10 * time.Millisecond); return nil }
+		a.record = func(int64) error { pass(10 * time.Millisecond); return nil }
 	})
 	rigged(t, slowly, func(r *rig) {
 		r.feeds[0].send(make([]int64, 1000)...)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		r.settle()
 		if r.task.loop.slice != 1 {
 			t.Errorf("slices of %d records", r.task.loop.slice)
@@ -76,14 +76,14 @@ func TestFlushWhileBusy(t *testing.T) {
 				p.options.FlushEvery = every
 				var n int64
 				p.chain[0] = reading{op: a, poll: func(int) (int, operator.Status, error) {
-					time.Sleep(10 * time.Millisecond)
+					pass(10 * time.Millisecond)
 					n++
 					a.out.Emit(n)
 					return 1, operator.More, nil
 				}}
 			})
 			rigged(t, busy, func(r *rig) {
-				time.Sleep(time.Second)
+				pass(time.Second)
 				if got := r.sentOne(); got != want {
 					t.Errorf("the first batch is %s, want %s", got, want)
 				}
@@ -154,7 +154,7 @@ func TestAMailDuringATick(t *testing.T) {
 	}
 	rigged(t, overflowing, func(r *rig) {
 		r.take()
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		r.task.Complete(1) // its ring wakes Send, which waits on
 		r.expect()
 		r.sentOne()
@@ -177,7 +177,7 @@ func TestClocksStopWhileOutputsAreFull(t *testing.T) {
 		r.feeds[0].send(2)
 		r.settle()
 		r.take()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		r.expect()
 		r.sentOne()
 		r.expect("tick")

@@ -462,3 +462,6 @@ func slow(ctx func() context.Context, d time.Duration) func(int64) error {
 		}
 	}
 }
+
+// pass lets the bubble's clock go on: it is how user code is slow, and how a test waits for a clock.
+func pass(d time.Duration) { time.Sleep(d) }

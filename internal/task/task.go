@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/state"
 )
 
 // Task is one execution of a subtask. New makes it, Run runs it; the other methods post mails and may be called by any
@@ -124,8 +126,8 @@ func (t *Task) guard(call func() error) (err error) {
 		if r == nil {
 			return
 		}
-		if usage, ok := r.(interface{ UsageError() string }); ok {
-			err = t.name(errors.New(usage.UsageError()))
+		if misuse, ok := r.(*state.UsageError); ok {
+			err = t.name(fmt.Errorf("%w (%s)", misuse, place(stack(debug.Stack()))))
 			return
 		}
 		err = t.name(fmt.Errorf("panic: %v\n%s", r, stack(debug.Stack())))
@@ -159,6 +161,18 @@ func stack(trace []byte) string {
 		}
 	}
 	return strings.Join(lines[min(first, len(lines)):], "\n")
+}
+
+// place is the file and line of the first frame that is the user's.
+func place(stack string) string {
+	lines := strings.Split(stack, "\n")
+	for i := 0; i+1 < len(lines); i += 2 {
+		if !ofEngine(lines[i]) {
+			at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+			return filepath.Base(at)
+		}
+	}
+	return "in the engine"
 }
 
 // ofEngine is true of a frame that is not the user's.

@@ -136,15 +136,6 @@ func (e *laneEnumerator) Added(subtask int) error {
 
 func (e *laneEnumerator) SplitRequested(int) error { return nil }
 
-func (e *laneEnumerator) SplitsReturned(subtask int, splits []Lane) error {
-	e.pending = append(e.pending, splits...)
-	slices.SortFunc(e.pending, func(a, b Lane) int { return cmp.Compare(a.Index, b.Index) })
-	if slices.Contains(e.ctx.Readers(), subtask) {
-		return e.Added(subtask)
-	}
-	return nil
-}
-
 func (e *laneEnumerator) Snapshot(int64) ([]byte, error) {
 	return json.Marshal(laneState{Version: laneStateVersion, Pending: e.pending})
 }

@@ -162,26 +162,6 @@ func pollLanes[T any, S Split](t rapid.TB, r Reader[T, S], out Out[T], most int)
 	return status
 }
 
-// A lane that comes back after a failure is dealt again, also to a reader that is there already.
-func TestGenerateReturned(t *testing.T) {
-	j := startLanes(t, Generate(10, func(i int64) int64 { return i }), 2, nil)
-	j.register(t, 0, nil)
-	j.register(t, 1, nil)
-	lost := j.master.readers[1].lanes
-	j.master.readers[1] = nil
-	if err := j.enum.SplitsReturned(1, lost); err != nil {
-		t.Fatal(err)
-	}
-	j.register(t, 1, nil)
-	out, sink := gathering[int64]()
-	if s := pollLanes(t, j.master.readers[1], out, 100); s != Ended || !slices.Equal(sink.got, []int64{1, 3, 5, 7, 9}) {
-		t.Errorf("status %d, read %v", s, sink.got)
-	}
-	if err := j.enum.SplitsReturned(1, lost); err != nil || len(j.master.readers[1].lanes) != 1 {
-		t.Errorf("a registered reader got %d lanes back, %v", len(j.master.readers[1].lanes), err)
-	}
-}
-
 func TestGenerateRefuses(t *testing.T) {
 	five, seven := FromSlice(make([]int64, 5)), FromSlice(make([]int64, 7))
 	r, _ := seven.Reader(laneTask{0, 1})

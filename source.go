@@ -21,7 +21,8 @@ type Split interface {
 	SplitID() string
 }
 
-// Enumerator finds splits and gives them out. One goroutine, the source's own on the job master, calls all its methods.
+// Enumerator finds splits and gives them out. One goroutine, the source's own on the job master, calls all its methods. When
+// the source's tasks fail, they are restored together with a new enumerator: so one never sees splits come back.
 type Enumerator[S Split] interface {
 	// Start is called once, before any other.
 	Start() error
@@ -29,8 +30,6 @@ type Enumerator[S Split] interface {
 	Added(subtask int) error
 	// SplitRequested says that a reader wants more to read.
 	SplitRequested(subtask int) error
-	// SplitsReturned gives back what a reader had been given since the last completed checkpoint and lost with a failure.
-	SplitsReturned(subtask int, splits []S) error
 	// Snapshot is the state for a checkpoint: what was given out before it is not in it, what was not is.
 	Snapshot(checkpoint int64) ([]byte, error)
 	// Close releases everything.
@@ -73,7 +72,8 @@ type ReaderContext interface {
 	Subtask() (index, of int)
 	// RequestSplit asks the enumerator for more to read. A restored reader that has no splits asks again.
 	RequestSplit()
-	// Wake says that Poll has something again. Any goroutine may call it.
+	// Wake says that Poll has something again. Any goroutine may call it, after it has made that something visible: the next
+	// Poll may be under way already.
 	Wake()
 }
 

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -124,20 +123,6 @@ func (e *enumerator) Added(subtask int) error {
 
 func (e *enumerator) SplitRequested(subtask int) error {
 	e.give(subtask)
-	return nil
-}
-
-func (e *enumerator) SplitsReturned(subtask int, splits []Split) error {
-	delete(e.waiting, subtask)
-	e.pending = append(splits, e.pending...)
-	slices.SortStableFunc(e.pending, func(a, b Split) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Start, b.Start))
-	})
-	for _, other := range slices.Sorted(maps.Keys(e.waiting)) {
-		if len(e.pending) > 0 {
-			e.give(other)
-		}
-	}
 	return nil
 }
 

@@ -334,11 +334,6 @@ func TestWaitingReaders(t *testing.T) {
 	if len(m.given[1]) != 1 || len(m.given[2]) != 1 || fmt.Sprint(m.over) != "map[3:true]" {
 		t.Errorf("given %v, over %v", m.given, m.over)
 	}
-	e.SplitsReturned(2, m.given[2])
-	e.SplitsReturned(1, m.given[1])
-	if e.pending[0].Path != dir+"/a" || len(e.pending) != 2 {
-		t.Errorf("pending %v", e.pending)
-	}
 }
 
 func TestStateKeepsAnyPath(t *testing.T) {

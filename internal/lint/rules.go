@@ -199,16 +199,29 @@ func checkGoroutines(t *Tree) (found []Finding) {
 	return found
 }
 
+// checkSleeps refuses sleeps in tests that wait for something. One that is what is tested, such as slow user code, says so in a
+// comment on its line.
 func checkSleeps(t *Tree) (found []Finding) {
 	t.goFiles(true, func(f *File) {
 		if !f.IsTest() || f.localName("testing/synctest") != "" {
 			return
 		}
 		f.calls("time", []string{"Sleep"}, func(at ast.Node, _ string) {
-			found = append(found, t.finding(at, "a test sleeps; wait for the event itself (a channel, a condition), or run in a bubble of testing/synctest"))
+			if t.commented(f, at) {
+				return
+			}
+			found = append(found, t.finding(at, "a test sleeps; wait for the event itself (a channel, a condition), or run in a bubble of testing/synctest; if it stands for slow user code, say so behind it"))
 		})
 	})
 	return found
+}
+
+// commented is true where a comment ends the line of a node.
+func (t *Tree) commented(f *File, at ast.Node) bool {
+	line := t.fset.Position(at.Pos()).Line
+	return slices.ContainsFunc(f.Go.Comments, func(c *ast.CommentGroup) bool {
+		return t.fset.Position(c.Pos()).Line == line
+	})
 }
 
 // ---- words

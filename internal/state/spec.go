@@ -45,6 +45,8 @@ func (e *UsageError) Error() string {
 }
 
 const (
+	otherKey = "the key of a record is not the one that it had when it was sent here: the function given to KeyBy must return the " +
+		"same key whenever it is asked for the same record (it must not read a clock, a random number or anything that changes)"
 	unbound = "a state field that is not part of an open operator was used; declare it as an exported field of the function's " +
 		"struct with a tag `state:\"name\"`, and use it only in the methods the engine calls"
 	outsideCall = "used outside a keyed call; use it only while a record or timer of a key is being processed, on the same goroutine " +

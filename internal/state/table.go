@@ -206,6 +206,9 @@ func (t *table) ensure() {
 	}
 	p, i := t.insert(t.cur.hash)
 	t.keys.putCurrent(p, i)
+	if t.keys.hashAt(p, i) != t.cur.hash {
+		panic(&UsageError{Problem: otherKey})
+	}
 	t.cur.enter(p, i)
 }
 

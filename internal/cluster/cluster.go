@@ -36,7 +36,8 @@ type Job struct {
 	// Started is called with the job as soon as it runs; nil: nobody wants to know.
 	Started func(*Handle)
 
-	carry worker.Carrier // of both directions; tests lose, double and hold messages back
+	// Carry brings messages both ways between the master and the worker; nil: at once. Tests lose, double and hold back some.
+	Carry worker.Carrier
 }
 
 // Result is how a job ended.

@@ -315,7 +315,7 @@ func TestMessagesAreLostDoubledAndLate(t *testing.T) {
 			p := &program{ledger: newLedger()}
 			j := p.job(t, storage.Memory(), "restart-strategy.exponential-delay.max-backoff=200ms")
 			faults := &faults{rng: rand.New(rand.NewPCG(seed, 7)), left: 12}
-			j.carry = faults.carry
+			j.Carry = faults.carry
 			r, err := Run(t.Context(), j)
 			if err != nil || r.Status != "FINISHED" {
 				t.Fatalf("seed %d: %+v, %v", seed, r, err)

@@ -114,12 +114,12 @@ func (r *running) startMaster() error {
 		j.Tune(&options)
 	}
 	timeout := j.Config.Get(config.CancellationTimeout)
-	r.worker = worker.New(worker.Options{Send: func(m worker.Message) { r.master.Receive(m) }, Carry: j.carry, Limits: limits(j.Config),
+	r.worker = worker.New(worker.Options{Send: func(m worker.Message) { r.master.Receive(m) }, Carry: j.Carry, Limits: limits(j.Config),
 		BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit})
 	r.master, err = jobmaster.New(jobmaster.Options{
 		ID: r.id, Graph: j.Graph, Machine: machine, Store: r.store, InlineMax: int(j.Config.Get(config.InlineThreshold)),
 		Recovered: points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
-		Worker: r.worker, Carry: j.carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
+		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})
 	if err != nil {
 		r.worker.Close()

@@ -243,13 +243,14 @@ func each[K comparable, T, U any](o *keyedCore[K, U], by *keying[K, T], keys *[s
 		for i, v := range values {
 			ks[i] = by.of(v)
 		}
-		if o.used {
-			o.state.Touch(hashes)
-		}
+		touched := o.used && o.state.Touch(hashes)
 		for i, v := range values {
 			o.keyed.key = ks[i]
 			o.at(times[i])
-			if o.used {
+			switch {
+			case touched:
+				o.state.SeekTouched(i, hashes[i], ks[i])
+			case o.used:
 				o.state.Seek(hashes[i], ks[i])
 			}
 			if err := f(&o.keyed, v, out); err != nil {
@@ -279,7 +280,7 @@ func (k KeyedStream[K, T]) Process[U any](f KeyedFunction[K, T, U]) Stream[U] {
 }
 
 func (k KeyedStream[K, T]) process[U any](name string, f KeyedFunction[K, T, U]) Stream[U] {
-	proto := inspect(f, methodsOfKeyed[K, U]())
+	proto := inspect(f, methodsOfKeyed[K, U]()).withoutBroadcast()
 	n := addNode[U](k.s.env, name, proto, func() operator.Operator {
 		o := &keyedProcess[K, T, U]{by: k.by}
 		o.init(proto, k.by.keys)
@@ -369,7 +370,7 @@ type KeyedConnected[K comparable, A, B any] struct {
 
 // Process applies a function with keyed state to both streams.
 func (c KeyedConnected[K, A, B]) Process[U any](f KeyedCoFunction[K, A, B, U]) Stream[U] {
-	proto := inspect(f, methodsOfKeyed[K, U]())
+	proto := inspect(f, methodsOfKeyed[K, U]()).withoutBroadcast()
 	e := c.a.s.env
 	n := addNode[U](e, "KeyedCoProcess", proto, func() operator.Operator {
 		o := &keyedCoProcess[K, A, B, U]{a: c.a.by, b: c.b.by}

@@ -47,11 +47,23 @@ func (x *index[K]) init(hash func(K) uint64, r base.KeyGroupRange) {
 	x.parts = []part{&x.slots}
 }
 
-// seek makes k the current key. Nearly always it lies in its home group and no other key there has its tag.
-func (x *index[K]) seek(h uint64, k K) {
+// seek makes k the current key.
+func (x *index[K]) seek(h uint64, k K) { x.seekIn(x.pageOf(h), h, k) }
+
+// seekTouched is seek of the hash numbered j of the last touch, which has found the page already. A page that was copied or
+// merged away since then says so; one that was split has its other half looked for as what is not in its home group is.
+func (x *index[K]) seekTouched(j int, h uint64, k K) {
+	p := x.passing[j&(TouchMost-1)]
+	if p.gone {
+		p = x.pageOf(h)
+	}
+	x.seekIn(p, h, k)
+}
+
+// seekIn looks in p first. Nearly always k lies in its home group there, and no other key of that has its tag.
+func (x *index[K]) seekIn(p *page, h uint64, k K) {
 	c := &x.cur
 	x.slots.key, c.hash = k, h
-	p := x.pageOf(h)
 	g := groupOf(h)
 	if m := matchTags(p.tags[g], everyTag(h)); m != 0 {
 		i := g*groupSlots + uint(bits.TrailingZeros64(m))/8

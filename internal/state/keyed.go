@@ -55,13 +55,18 @@ func (k *Keyed[K]) Open(clock func() int64) {
 // Hash is the key's hash, the one that Seek wants.
 func (k *Keyed[K]) Hash(key K) uint64 { return k.slots.hash(key) }
 
-// Touch reads ahead what Seek and the states will want for these hashes, at most TouchMost. It does nothing while all of
-// the table lies in the processor's cache.
-func (k *Keyed[K]) Touch(hs []uint64) {
-	if k.bytes() > touchBytes {
-		k.touch(hs)
+// Touch reads ahead what Seek and the states will want for these hashes, at most TouchMost. It does nothing, and says so, while
+// all of the table lies in the processor's cache.
+func (k *Keyed[K]) Touch(hs []uint64) bool {
+	if k.bytes() <= touchBytes {
+		return false
 	}
+	k.touch(hs)
+	return true
 }
+
+// SeekTouched is Seek of the hash numbered j of the last Touch, which was done.
+func (k *Keyed[K]) SeekTouched(j int, h uint64, key K) { k.seekTouched(j, h, key) }
 
 // Seek makes key current; h is its hash, and in the range.
 func (k *Keyed[K]) Seek(h uint64, key K) { k.seek(h, key) }

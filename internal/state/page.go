@@ -37,6 +37,7 @@ type page struct {
 	never bitmap         // always zero: the presence word of columns that must be asked, see access
 	depth uint8          // leading bits of the hash that all entries share
 	gate  bool           // holds no entries: a segment of its own lies behind it
+	gone  bool           // the table has another page in its place; only the owner's goroutine looks at it
 }
 
 // epoch counts the snapshots of a table: a write belongs to the epoch that the last snapshot began. It has 64 bits, for
@@ -134,6 +135,7 @@ func (a *array[T]) touch(ps []*page, hs []uint64) (sum uint64) {
 // layout is the shape of a table's pages. It is made once, when all columns are known.
 type layout struct {
 	typ   reflect.Type
+	plain bool      // there is no pointer in a page
 	parts []part    // the keys first
 	words []uintptr // offsets of all bitmaps, that travel with their slot
 	owned []uintptr // those of words that a copy on write clears, see ownership in column.go
@@ -159,6 +161,7 @@ func newLayout(parts []part, words []bitsRequest) *layout {
 		fields = append(fields, reflect.StructField{Name: "P" + strconv.Itoa(i), Type: reflect.ArrayOf(slotsPerPage, p.elem())})
 	}
 	l := &layout{typ: reflect.StructOf(fields), parts: parts}
+	l.plain = !hasPointers(l.typ)
 	for i, p := range parts {
 		p.place(l.typ.Field(3 + i).Offset)
 	}
@@ -174,6 +177,22 @@ func newLayout(parts []part, words []bitsRequest) *layout {
 	return l
 }
 
+// hasPointers is true of types in whose values the collector looks for pointers.
+func hasPointers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return t.Len() > 0 && hasPointers(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasPointers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	}
+	return t.Kind() < reflect.Bool || t.Kind() > reflect.Complex128
+}
+
 // newPage makes an empty page.
 func (l *layout) newPage(epoch epoch, depth uint8) *page {
 	p := (*page)(reflect.New(l.typ).UnsafePointer())
@@ -183,10 +202,16 @@ func (l *layout) newPage(epoch epoch, depth uint8) *page {
 
 // clone copies a page that a snapshot may read. What its values point to is shared with the snapshot from now on.
 func (l *layout) clone(p *page, epoch epoch) *page {
-	v := reflect.New(l.typ)
-	v.Elem().Set(reflect.NewAt(l.typ, unsafe.Pointer(p)).Elem())
-	q := (*page)(v.UnsafePointer())
-	q.epoch = epoch
+	var q *page
+	if l.plain { // append does not clear what it is about to fill: half the cost
+		bytes := append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(p)), l.typ.Size())...)
+		q = (*page)(unsafe.Pointer(unsafe.SliceData(bytes)))
+	} else {
+		v := reflect.New(l.typ)
+		v.Elem().Set(reflect.NewAt(l.typ, unsafe.Pointer(p)).Elem())
+		q = (*page)(v.UnsafePointer())
+	}
+	q.epoch, q.gone = epoch, false
 	l.share(q, allSlots)
 	return q
 }

@@ -108,6 +108,7 @@ func (t *table) merge(h uint64) bool {
 			t.lay.share(p, 1<<d)
 		}
 	}
+	buddy.gone = true
 	p.depth--
 	s.put(s.at(h), p)
 	t.pages--

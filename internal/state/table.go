@@ -185,6 +185,7 @@ func (t *table) ownPage(h uint64, p *page) *page {
 	}
 	t.stats.copies++
 	q := t.lay.clone(p, t.cur.epoch)
+	p.gone = true
 	s.replace(h, p, q)
 	return q
 }

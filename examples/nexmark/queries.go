@@ -10,12 +10,15 @@ var queries = map[string]query{"q0": q0, "q1": q1, "q2": q2, "q3": q3}
 
 // q0 is every event as it is: what the engine itself costs.
 func q0(events weir.Stream[Event], into *total) {
-	events.To(tally[Event]{into, func(e Event) int64 {
-		if e.Kind == BidEvent {
-			return e.Bid.Price
-		}
-		return 1
-	}}).Name("sink")
+	events.To(tally[Event]{into, value}).Name("sink")
+}
+
+// value is what q0 sums up.
+func value(e Event) int64 {
+	if e.Kind == BidEvent {
+		return e.Bid.Price
+	}
+	return 1
 }
 
 // q1 is every bid, its price in euros.

@@ -21,6 +21,7 @@ type workload struct {
 	records, keys int64
 	interval      time.Duration
 	warm          int64
+	parallelism   int // of count
 	profile       string
 }
 
@@ -28,7 +29,7 @@ type workload struct {
 type result struct {
 	Sum         int64   // of all emitted counts: equal on all sides
 	Seconds     float64 // from the start of the job to its end
-	Mallocs     uint64  // from record warm on
+	Mallocs     uint64  // from record warm on; parallelism 1 only
 	SyncMicros  []int64 // of each snapshot of the counter
 	Checkpoints int
 	GCSeconds   float64
@@ -110,21 +111,21 @@ func (c *counter) Process(ctx *weir.KeyedContext[int64], _ int64, out weir.Out[k
 
 // summing is a sink that adds the counts up.
 type summing struct {
+	mu   sync.Mutex // protects into, which all writers share
 	into *result
 	warm int64
 }
 
 // Writer implements weir.Sink.
-func (s summing) Writer(weir.WriterContext) (weir.Writer[keyCount], error) {
-	return &sumWriter{into: s.into, warm: s.warm}, nil
+func (s *summing) Writer(weir.WriterContext) (weir.Writer[keyCount], error) {
+	return &sumWriter{of: s, warm: s.warm}, nil
 }
 
 type sumWriter struct {
-	into      *result
-	sum, n    int64
-	warm      int64
-	mallocs   uint64
-	remaining bool
+	of      *summing
+	sum, n  int64
+	warm    int64
+	mallocs uint64
 }
 
 // Write implements weir.Writer.
@@ -138,11 +139,14 @@ func (w *sumWriter) Write(v keyCount, _ time.Time) error {
 
 // Flush implements weir.Writer.
 func (w *sumWriter) Flush(end bool) error {
-	if end {
-		w.into.Sum = w.sum
-		if w.warm > 0 {
-			w.into.Mallocs = mallocs() - w.mallocs
-		}
+	if !end {
+		return nil
+	}
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.of.into.Sum += w.sum
+	if w.warm > 0 {
+		w.of.into.Mallocs = mallocs() - w.mallocs
 	}
 	return nil
 }
@@ -158,7 +162,7 @@ func mallocs() uint64 {
 
 // count is the keyed count as a job: a source and a counter in two tasks, with an exchange between.
 func count(w workload) (r result, err error) {
-	env := weir.NewTestEnv()
+	env := weir.NewTestEnv().Parallelism(w.parallelism)
 	if w.interval > 0 {
 		dir, err := os.MkdirTemp("", "weir-bench-")
 		if err != nil {
@@ -171,7 +175,7 @@ func count(w workload) (r result, err error) {
 	env.From(weir.Generate(w.records, func(i int64) int64 { return int64(splitmix(uint64(i)) % keys) })).UID("generate").
 		KeyBy(func(v int64) int64 { return v }).
 		Process(&counter{}).UID("count").
-		To(summing{&r, w.warm})
+		To(&summing{into: &r, warm: w.warm})
 	var mu sync.Mutex
 	ctx := cluster.WithTuning(context.Background(), func(j *cluster.Job) {
 		j.Tune = func(o *task.Options) {

@@ -201,6 +201,6 @@ func pauses(most time.Duration, rng *rand.Rand) func() {
 		mu.Lock()
 		d := time.Duration(rng.Int64N(int64(most)))
 		mu.Unlock()
-		time.Sleep(d)
+		time.Sleep(d) // what the disk or the broker takes, in simulated time
 	}
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"runtime/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirstream/weir"
@@ -22,17 +25,17 @@ type workload struct {
 	interval      time.Duration
 	warm          int64
 	parallelism   int // of count
+	snapshots     int // end after so many, counted from record warm on; 0: at the last record
 	profile       string
 }
 
 // result is what a child tells its parent, as JSON on its standard output.
 type result struct {
-	Sum         int64   // of all emitted counts: equal on all sides
-	Seconds     float64 // from the start of the job to its end
-	Mallocs     uint64  // from record warm on; parallelism 1 only
-	SyncMicros  []int64 // of each snapshot of the counter
-	Checkpoints int
-	GCSeconds   float64
+	Sum        int64   // of all emitted counts: equal on all sides
+	Seconds    float64 // from the start of the job to its end
+	Mallocs    uint64  // from record warm on; parallelism 1 only
+	SyncMicros []int64 // of each snapshot of the counter
+	GCShare    float64 // of the CPU time that the process could have had
 }
 
 // children are what can be measured.
@@ -44,6 +47,7 @@ var children = map[string]func(workload) (result, error){
 }
 
 func runChild(name string, w workload) error {
+	slog.SetLogLoggerLevel(slog.LevelWarn)
 	f, ok := children[name]
 	if !ok {
 		return fmt.Errorf("no child %q", name)
@@ -114,6 +118,7 @@ type summing struct {
 	mu   sync.Mutex // protects into, which all writers share
 	into *result
 	warm int64
+	seen atomic.Int64 // records, now and then
 }
 
 // Writer implements weir.Sink.
@@ -133,6 +138,9 @@ func (w *sumWriter) Write(v keyCount, _ time.Time) error {
 	w.sum += v.N
 	if w.n++; w.n == w.warm {
 		w.mallocs = mallocs()
+	}
+	if w.n%4096 == 0 {
+		w.of.seen.Store(w.n)
 	}
 	return nil
 }
@@ -171,30 +179,45 @@ func count(w workload) (r result, err error) {
 		defer os.RemoveAll(dir)
 		env.EnableCheckpointing(w.interval, weir.ExactlyOnce).Storage = dir
 	}
+	sink := &summing{into: &r, warm: w.warm}
 	keys := uint64(w.keys)
 	env.From(weir.Generate(w.records, func(i int64) int64 { return int64(splitmix(uint64(i)) % keys) })).UID("generate").
 		KeyBy(func(v int64) int64 { return v }).
 		Process(&counter{}).UID("count").
-		To(&summing{into: &r, warm: w.warm})
-	var mu sync.Mutex
-	ctx := cluster.WithTuning(context.Background(), func(j *cluster.Job) {
+		To(sink)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	begun := time.Now()
+	err = env.Execute(timing(ctx, w, sink, cancel), "count")
+	r.Seconds = time.Since(begun).Seconds()
+	if w.snapshots > 0 && errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	r.GCShare = m.GCCPUFraction
+	return r, err
+}
+
+// timing has the synchronous parts of the counter's snapshots timed, from record warm on, and the job ended when there are
+// enough of them.
+func timing(ctx context.Context, w workload, sink *summing, enough func()) context.Context {
+	var mu sync.Mutex // protects the result
+	return cluster.WithTuning(ctx, func(j *cluster.Job) {
 		j.Tune = func(o *task.Options) {
 			o.Synced = func(x base.Exec, _ base.CheckpointID, took time.Duration) {
-				if x.Task == 1 { // the counter
-					mu.Lock()
-					r.SyncMicros = append(r.SyncMicros, took.Microseconds())
-					mu.Unlock()
+				if int(x.Task) < w.parallelism || w.snapshots > 0 && sink.seen.Load() < w.warm { // the source, or too early
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all := append(sink.into.SyncMicros, took.Microseconds())
+				if sink.into.SyncMicros = all; len(all) == w.snapshots {
+					enough()
 				}
 			}
 		}
 	})
-	begun := time.Now()
-	err = env.Execute(ctx, "count")
-	r.Seconds = time.Since(begun).Seconds()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	r.GCSeconds = m.GCCPUFraction
-	return r, err
 }
 
 // first is a small bounded job, to see how soon it is done.

@@ -17,6 +17,7 @@ func main() {
 	flag.DurationVar(&w.interval, "interval", 0, "checkpoint interval; 0: none (child)")
 	flag.Int64Var(&w.warm, "warm", 0, "count allocations from this record on (child)")
 	flag.IntVar(&w.parallelism, "parallelism", 1, "parallelism of count (child)")
+	flag.IntVar(&w.snapshots, "snapshots", 0, "end after so many snapshots, from record warm on (child)")
 	flag.StringVar(&w.profile, "profile", "", "write a CPU profile to this file (child)")
 	flag.Parse()
 	if *child != "" {

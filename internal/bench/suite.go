@@ -34,7 +34,7 @@ func child(name string, w workload) (m measured, err error) {
 		return m, err
 	}
 	cmd := exec.Command(self, "-child", name, "-records", strconv.FormatInt(w.records, 10), "-keys", strconv.FormatInt(w.keys, 10),
-		"-interval", w.interval.String(), "-warm", strconv.FormatInt(w.warm, 10))
+		"-interval", w.interval.String(), "-warm", strconv.FormatInt(w.warm, 10), "-snapshots", strconv.Itoa(w.snapshots))
 	cmd.Stderr = os.Stderr
 	begun := time.Now()
 	out, err := cmd.Output()
@@ -83,7 +83,7 @@ func (s *suite) quick() error {
 		}
 	}
 	if s.want("snapshot_sync_p99_us") {
-		if err := s.syncPart(workload{records: 12_000_000, keys: 1_000_000, interval: 10 * time.Millisecond}, ""); err != nil {
+		if err := s.syncPart(workload{records: 1 << 40, keys: 1_000_000, warm: 3_000_000, snapshots: 200, interval: 10 * time.Millisecond}, ""); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (s *suite) full() error {
 		suffix string
 	}{{1_000_000, ""}, {10_000_000, "_10m"}} {
 		if s.want("snapshot_sync_p99_us" + k.suffix) {
-			if err := s.syncPart(workload{records: 60_000_000, keys: k.keys, interval: 20 * time.Millisecond}, k.suffix); err != nil {
+			if err := s.syncPart(workload{records: 1 << 40, keys: k.keys, warm: 3 * k.keys, snapshots: 200, interval: 10 * time.Millisecond}, k.suffix); err != nil {
 				return err
 			}
 		}

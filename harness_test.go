@@ -57,6 +57,7 @@ func (n *notes) takeSorted() []string {
 type lab struct {
 	*testing.T
 	disk  storage.FS
+	born  time.Time
 	log   notes
 	clock func() int64 // of processing time; nil: the bubble's
 	tune  func(*cluster.Job)
@@ -66,7 +67,7 @@ type lab struct {
 func inLab(t *testing.T, test func(l *lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{T: t, disk: storage.Memory()}
+		l := &lab{T: t, disk: storage.Memory(), born: time.Now()}
 		defer l.close()
 		test(l)
 	})
@@ -300,6 +301,7 @@ func (e *tapeEnumerator) Added(subtask int) error {
 		e.ctx.Assign(subtask, s)
 		return true
 	})
+	e.ctx.NoMoreSplits(subtask)
 	return nil
 }
 func (e *tapeEnumerator) SplitRequested(int) error { return nil }
@@ -321,13 +323,14 @@ func (s *tape[T]) Reader(ctx ReaderContext) (Reader[T, Strip], error) {
 type tapeReader[T any] struct {
 	tape   *tape[T]
 	strips []Strip
+	last   bool // no strip will be added
 }
 
 func (r *tapeReader[T]) AddSplits(splits []Strip) error {
 	r.strips = append(r.strips, splits...)
 	return nil
 }
-func (r *tapeReader[T]) NoMoreSplits() {}
+func (r *tapeReader[T]) NoMoreSplits() { r.last = true }
 
 func (r *tapeReader[T]) Poll(_ context.Context, most int, out Out[T]) (Status, error) {
 	r.tape.mu.Lock()
@@ -343,7 +346,7 @@ func (r *tapeReader[T]) Poll(_ context.Context, most int, out Out[T]) (Status, e
 	switch {
 	case left > 0:
 		return More, nil
-	case r.tape.over:
+	case r.tape.over && r.last:
 		return Ended, nil
 	}
 	return Waiting, nil

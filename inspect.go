@@ -27,6 +27,7 @@ type fieldOf struct {
 	index []int
 	spec  state.Spec // of a state
 	side  string     // of a side output
+	cast  bool       // state that only a function with a broadcast input may declare
 }
 
 // renamer is implemented by built-in functions whose states the user names.
@@ -60,6 +61,16 @@ func inspect(f any, methods []optional) *prototype {
 	}
 	for _, m := range methods {
 		m.check(p, t)
+	}
+	return p
+}
+
+// withoutBroadcast refuses state that nothing keeps the same on all subtasks.
+func (p *prototype) withoutBroadcast() *prototype {
+	for _, f := range p.fields {
+		if f.cast {
+			p.problem("field %s of %s is broadcast state, but no input of the operator is broadcast: join it to one with ConnectBroadcast", f.path, p.label)
+		}
 	}
 	return p
 }
@@ -112,8 +123,10 @@ func withoutReceiver(t reflect.Type) string {
 var (
 	keyedFieldType    = reflect.TypeFor[keyedField]()
 	operatorFieldType = reflect.TypeFor[operatorField]()
-	sideFieldType     = reflect.TypeFor[sideField]()
-	lockerType        = reflect.TypeFor[interface {
+
+	broadcastFieldType = reflect.TypeFor[broadcastField]()
+	sideFieldType      = reflect.TypeFor[sideField]()
+	lockerType         = reflect.TypeFor[interface {
 		Lock()
 		Unlock()
 	}]()
@@ -176,7 +189,7 @@ func (p *prototype) state(f reflect.StructField, at []int, where, prefix string)
 		if p.rename != nil {
 			spec.Name = p.rename(spec.Name)
 		}
-		p.fields = append(p.fields, fieldOf{path: where, index: at, spec: spec})
+		p.fields = append(p.fields, fieldOf{path: where, index: at, spec: spec, cast: reflect.PointerTo(f.Type).Implements(broadcastFieldType)})
 	}
 }
 
@@ -195,12 +208,9 @@ func (p *prototype) side(f reflect.StructField, at []int, where string) {
 
 // plain refuses fields that the copies of several subtasks would share by accident, and state that cannot be found.
 func (p *prototype) plain(f reflect.StructField, v reflect.Value, where string) {
-	switch f.Type.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		if e := f.Type.Elem(); isState(e) || isSide(e) {
-			p.problem("field %s of %s is a %s: state and side outputs must be fields themselves, not in a slice, array or map, nor behind a pointer", where, p.label, f.Type)
-			return
-		}
+	if e := innermost(f.Type); e != f.Type && (isState(e) || isSide(e)) {
+		p.problem("field %s of %s is a %s: state and side outputs must be fields themselves, not in a slice, array or map, nor behind a pointer", where, p.label, f.Type)
+		return
 	}
 	switch f.Type.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Chan, reflect.Interface:
@@ -208,6 +218,18 @@ func (p *prototype) plain(f reflect.StructField, v reflect.Value, where string) 
 			return
 		}
 		p.problem("field %s of %s is a %s that all subtasks would share: make it in Open, or say that it is shared with the tag `weir:\"shared\"`", where, p.label, f.Type)
+	}
+}
+
+// innermost is what a type holds or points to, through any number of slices, arrays, maps and pointers.
+func innermost(t reflect.Type) reflect.Type {
+	for {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			t = t.Elem()
+		default:
+			return t
+		}
 	}
 }
 

@@ -123,6 +123,16 @@ func (s Stream[T]) Broadcast() BroadcastStream[T] {
 	return BroadcastStream[T]{s.distributed(graph.Broadcast, &operator.Edge[T]{})}
 }
 
+// isBroadcast is true where every subtask of the next operator gets every record.
+func (s Stream[T]) isBroadcast() bool {
+	for _, l := range s.legs {
+		if l.kind != graph.Broadcast {
+			return false
+		}
+	}
+	return len(s.legs) > 0
+}
+
 // BroadcastStream is a stream each record of which goes to every subtask of the operator that it is connected to.
 type BroadcastStream[T any] struct{ s Stream[T] }
 

@@ -93,7 +93,7 @@ func (o *simple[T, U]) Push(b *operator.Batch[T]) error {
 
 // Process applies a function with fields, optional methods and a context.
 func (s Stream[T]) Process[U any](f Function[T, U]) Stream[U] {
-	proto := inspect(f, methodsOf[U]())
+	proto := inspect(f, methodsOf[U]()).withoutBroadcast()
 	n := addNode[U](s.env, "Process", proto, func() operator.Operator {
 		o := &process[T, U]{}
 		o.ctx, o.proto = &Context{}, proto
@@ -152,6 +152,9 @@ func run[T, U any](c *core[U], b *operator.Batch[T], f func(*Context, T, Out[U])
 // Process applies a function to both streams.
 func (c Connected[A, B]) Process[U any](f CoFunction[A, B, U]) Stream[U] {
 	proto := inspect(f, methodsOf[U]())
+	if !c.a.isBroadcast() && !c.b.isBroadcast() {
+		proto = proto.withoutBroadcast()
+	}
 	e := c.a.env
 	n := addNode[U](e, "CoProcess", proto, func() operator.Operator {
 		o := &coProcess[A, B, U]{}

@@ -212,6 +212,24 @@ func TestABarrierSealsABatch(t *testing.T) {
 	})
 }
 
+// TestAnAbortAfterTheAckIsTold to the operators, once.
+func TestAnAbortAfterTheAckIsTold(t *testing.T) {
+	rigged(t, one(1), func(r *rig) {
+		r.feeds[0].barrier(1)
+		r.settle()
+		r.take()
+		r.task.Abort(1, 0)
+		r.task.Abort(1, 0)
+		r.expect("a: abort 1")
+		r.feeds[0].barrier(2)
+		r.settle()
+		r.take()
+		r.task.Complete(2)
+		r.task.Abort(2, 2)
+		r.expect("a: complete 2")
+	})
+}
+
 // TestNotificationsReachEveryOperator, in chain order; a doubled one once.
 func TestNotificationsReachEveryOperator(t *testing.T) {
 	rigged(t, two(1), func(r *rig) {

@@ -129,7 +129,7 @@ func (t *Task) restore() error {
 		}
 		restored := &operator.Restored{Restored: *part, ID: r.ID, Open: r.Open, AllowDropped: r.AllowDropped}
 		if err := t.as(i, func() error { return t.chain.operators[i].Restore(restored) }); err != nil {
-			return fmt.Errorf("restoring checkpoint %d: %w", r.ID, err)
+			return fmt.Errorf("restoring uid %q from checkpoint %d: %w", t.chain.nodes[i].StateID(), r.ID, err)
 		}
 	}
 	return nil

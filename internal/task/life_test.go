@@ -132,13 +132,13 @@ func TestErrorsNameTheOperator(t *testing.T) {
 		want   string
 	}{
 		"open":    {func(_, b *op) { b.opened = func() error { return planted } }, `operator "b", subtask 1 of 1: planted`},
-		"restore": {func(_, b *op) { b.restore = func(*operator.Restored) error { return planted } }, `operator "b", subtask 1 of 1: restoring checkpoint 6: planted`},
+		"restore": {func(_, b *op) { b.restore = func(*operator.Restored) error { return planted } }, `operator "b", subtask 1 of 1: restoring uid "b" from checkpoint 6: planted`},
 		"record":  {func(_, b *op) { b.record = fail }, `operator "b", subtask 1 of 1: planted`},
 		"head":    {func(a, _ *op) { a.record = fail }, `operator "a", subtask 1 of 1: planted`},
 		"close":   {func(_, b *op) { b.closed = func() error { return planted } }, `operator "b", subtask 1 of 1: planted`},
 		"panic":   {func(_, b *op) { b.record = func(int64) error { panic("planted") } }, "operator \"b\", subtask 1 of 1: panic: planted\n"},
 		"nil":     {func(a, _ *op) { a.record = func(int64) error { return *(*error)(nil) } }, `operator "a", subtask 1 of 1: panic: runtime error: invalid memory address`},
-		"misuse":  {func(a, _ *op) { a.record = func(int64) error { panic(&state.UsageError{Problem: "read the manual"}) } }, `operator "a", subtask 1 of 1: state: read the manual (`},
+		"misuse":  {func(a, _ *op) { a.record = func(int64) error { panic(&state.UsageError{Problem: "read the manual"}) } }, `operator "a", subtask 1 of 1: state: read the manual`},
 		"both":    {func(a, b *op) { a.record, b.closed = fail, func() error { return errors.New("and then") } }, `operator "a", subtask 1 of 1: planted`},
 	}
 	for name, test := range tests {

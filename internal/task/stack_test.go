@@ -17,11 +17,23 @@ func TestStack(t *testing.T) {
 		{"the engine alone", head + engine, engine},
 		{"called back", head + "main.less(0x1)\n\tmain.go:3\n" + misused + user + engine, "main.less(0x1)\n\tmain.go:3\n"},
 		{"no panic", "goroutine 7 [running]:\n" + user, user},
+		{"the goroutine's maker", head + user + "created by main.main in goroutine 1\n\tmain.go:3 +0x1\n", user},
+		{"the engine's maker", head + engine + "created by main.main in goroutine 1\n\tmain.go:3 +0x1\n", engine},
 		{"not a trace", "goroutine 7 [running]:", ""},
 	}
 	for _, test := range tests {
 		if got := stack([]byte(test.trace)); got != strings.TrimSpace(test.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, test.want)
 		}
+	}
+}
+
+func TestPlace(t *testing.T) {
+	engine := "github.com/weirstream/weir.(*Value[...]).Set(...)\n\t/src/weir/state.go:28\n"
+	if got := place(engine + "main.(*total).Process(0x1)\n\t/src/job/main.go:12 +0x1d"); got != " (main.go:12)" {
+		t.Error(got)
+	}
+	if got := place(engine) + place(""); got != "" {
+		t.Error(got)
 	}
 }

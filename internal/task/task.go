@@ -127,7 +127,7 @@ func (t *Task) guard(call func() error) (err error) {
 			return
 		}
 		if misuse, ok := r.(*state.UsageError); ok {
-			err = t.name(fmt.Errorf("%w (%s)", misuse, place(stack(debug.Stack()))))
+			err = t.name(fmt.Errorf("%w%s", misuse, place(stack(debug.Stack()))))
 			return
 		}
 		err = t.name(fmt.Errorf("panic: %v\n%s", r, stack(debug.Stack())))
@@ -154,25 +154,26 @@ func stack(trace []byte) string {
 	}
 	user := false
 	for i := first; i < len(lines); i += 2 {
-		if !ofEngine(lines[i]) {
-			user = true
-		} else if user {
+		switch engine := ofEngine(lines[i]); {
+		case engine && user, strings.HasPrefix(lines[i], "created by "):
 			lines = lines[:i]
+		case !engine:
+			user = true
 		}
 	}
 	return strings.Join(lines[min(first, len(lines)):], "\n")
 }
 
-// place is the file and line of the first frame that is the user's.
+// place is the file and line of the first frame that is the user's, in parentheses; "": none is.
 func place(stack string) string {
 	lines := strings.Split(stack, "\n")
 	for i := 0; i+1 < len(lines); i += 2 {
 		if !ofEngine(lines[i]) {
 			at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
-			return filepath.Base(at)
+			return " (" + filepath.Base(at) + ")"
 		}
 	}
-	return "in the engine"
+	return ""
 }
 
 // ofEngine is true of a frame that is not the user's.

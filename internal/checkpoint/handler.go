@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirstream/weir/internal/base"
 )
@@ -29,6 +30,7 @@ type BarrierHandler struct {
 	tracks []track   // at least once
 
 	uploads   map[base.CheckpointID]bool // snapshots being written; true: taken after the end
+	acked     []base.CheckpointID        // snapshots of which the coordinator has not said yet how they ended
 	convertID base.CheckpointID          // its barrier may still lie in output queues
 	convertAt Time
 
@@ -208,6 +210,7 @@ func (h *BarrierHandler) snapshotWritten(e SnapshotWritten) {
 	}
 	h.forget(e.ID)
 	if e.Err == nil {
+		h.acked = append(h.acked, e.ID)
 		h.do(Ack{ID: e.ID, State: e.State, Ended: ended})
 		return
 	}
@@ -240,6 +243,7 @@ func (h *BarrierHandler) completeNotified(id base.CheckpointID) {
 		return
 	}
 	h.reported = id
+	h.acked = slices.DeleteFunc(h.acked, func(acked base.CheckpointID) bool { return acked <= id })
 	h.do(Complete{id})
 	if h.ended && h.firstEnded > 0 && id >= h.firstEnded || id == h.stopsBy {
 		h.finish()
@@ -266,6 +270,9 @@ func (h *BarrierHandler) abortNotified(e AbortNotified) {
 		h.abortAlignment(NoReason)
 	case h.forget(e.ID):
 		h.do(DropSnapshot{e.ID})
+		h.do(Abort{e.ID})
+	case slices.Contains(h.acked, e.ID):
+		h.acked = slices.DeleteFunc(h.acked, func(acked base.CheckpointID) bool { return acked == e.ID })
 		h.do(Abort{e.ID})
 	case h.isTracked(e.ID):
 		h.trackAbort(e.ID)

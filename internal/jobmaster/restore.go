@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -70,6 +71,9 @@ func (m *Master) deploy(a job.DeployTasks) {
 	if restore != nil && err == nil {
 		m.stats.Restored = a.From.ID
 		m.log.Info(fmt.Sprintf("Restoring the job from checkpoint %d.", a.From.ID), "kind", a.From.Kind.String(), "location", restore.point.Location)
+		if dropped := restore.match.Dropped; len(dropped) > 0 {
+			m.log.Warn("State that the program has no operator for is dropped, as --allowNonRestoredState says.", "dropped", strings.Join(dropped, "; "))
+		}
 	}
 	for _, x := range a.Tasks {
 		m.links[x.Task] = &link{exec: x}

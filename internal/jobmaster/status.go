@@ -116,9 +116,12 @@ func (m *Master) reportFailed(r checkpoint.Report) {
 	if r.Err != nil {
 		args = append(args, "error", r.Err)
 	}
-	if r.Reason.Counted() {
+	switch {
+	case r.Reason.Counted():
 		m.log.Warn(what, args...)
-	} else {
+	case r.Err != nil: // somebody's code failed, and no restart will tell of it
+		m.log.Info(what, args...)
+	default:
 		m.log.Debug(what, args...)
 	}
 }

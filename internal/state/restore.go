@@ -30,6 +30,9 @@ func (e *SchemaError) Error() string {
 		e.State, e.Stored, e.Declared)
 }
 
+// NonRecoverable says that no restart changes it.
+func (e *SchemaError) NonRecoverable() bool { return true }
+
 // AllowDropped makes Restore pass over stored states that are not declared any more, instead of refusing them.
 func (k *Keyed[K]) AllowDropped() { k.allowDropped = true }
 

@@ -297,6 +297,50 @@ func TestNaNKeyFailsTheRecord(t *testing.T) {
 	})
 }
 
+// meddling changes broadcast state where it must not.
+type meddling struct{ rules }
+
+func (f *meddling) Process(_ *KeyedContext[int64], v int64, _ Out[string]) error {
+	f.Rules.Put("mine", v)
+	return nil
+}
+
+type meddling2 struct {
+	Rules BroadcastMap[string, int64] `state:"rules"`
+}
+
+func (f *meddling2) Process1(_ *Context, v int64, _ Out[string]) error {
+	f.Rules.Delete("mine")
+	return nil
+}
+
+func (f *meddling2) Process2(_ *Context, v string, _ Out[string]) error {
+	f.Rules.Put(v, 1)
+	return nil
+}
+
+// TestBroadcastStateIsChangedByBroadcastRecordsOnly: else it would not be the same everywhere.
+func TestBroadcastStateIsChangedByBroadcastRecordsOnly(t *testing.T) {
+	for _, withKeys := range []bool{true, false} {
+		inLab(t, func(l *lab) {
+			env := l.env(1).Set("restart-strategy.type", "none")
+			source, names := newTape[int64](1), newTape[string](1)
+			cast := env.From(names).UID("names").Broadcast()
+			if s := env.From(source).UID("tape"); withKeys {
+				byTens(s).ConnectBroadcast(cast).Process(&meddling{}).UID("m").Name("meddling").To(Discard[string]())
+			} else {
+				s.ConnectBroadcast(cast).Process(&meddling2{}).UID("m").Name("meddling").To(Discard[string]())
+			}
+			r := l.start(env)
+			names.write(0, "a", "b")
+			r.settle()
+			source.write(0, 1)
+			<-r.ended
+			l.mustSay(r.err, `operator "meddling"`, "BroadcastMap was changed", "where broadcast records are processed", "bad_input_test.go:")
+		})
+	}
+}
+
 // saved is a job that has stopped with a savepoint.
 func saved(l *lab) string {
 	source := newTape[int64](1)

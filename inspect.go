@@ -276,6 +276,7 @@ type instance struct {
 	sides    []sideOutput
 	keyed    bool // some field is state by key
 	operator bool // some field is state of the subtask
+	locked   bool // BroadcastMaps may not be changed
 }
 
 // sideOutput is a bound side output.
@@ -309,6 +310,9 @@ func (in *instance) bind(field any, f fieldOf, keyed state.Table, ops *state.Ope
 		return nil
 	case operatorField:
 		in.operator = true
+		if cast, ok := field.(broadcastField); ok {
+			cast.lockedBy(&in.locked)
+		}
 		return field.bindOperator(ops, f.spec)
 	case keyedField:
 		if keyed == nil {

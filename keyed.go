@@ -446,7 +446,12 @@ func (o *keyedBroadcast[K, A, B, U]) Input(i int) any {
 	if i == 0 {
 		return operator.In[A](input[A]{o, func(b *operator.Batch[A]) error { return each(&o.keyedCore, o.by, &o.keys, b, o.f.Process) }})
 	}
-	return operator.In[B](input[B]{o, func(b *operator.Batch[B]) error { return run(&o.core, b, o.f.ProcessBroadcast) }})
+	return operator.In[B](input[B]{o, func(b *operator.Batch[B]) error {
+		o.inst.locked = false
+		err := run(&o.core, b, o.f.ProcessBroadcast)
+		o.inst.locked = true
+		return err
+	}})
 }
 
 // Setup implements operator.Operator.
@@ -456,4 +461,11 @@ func (o *keyedBroadcast[K, A, B, U]) Setup(rt *operator.Runtime) error {
 	}
 	o.f = o.inst.function.(BroadcastFunction[K, A, B, U])
 	return nil
+}
+
+// Open implements operator.Operator: Open may fill a BroadcastMap, because it does so on every subtask.
+func (o *keyedBroadcast[K, A, B, U]) Open() error {
+	err := o.keyedCore.Open()
+	o.inst.locked = true
+	return err
 }

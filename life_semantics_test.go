@@ -283,7 +283,10 @@ func TestRestartStrategies(t *testing.T) {
 				for k, v := range test.settings {
 					env.Set(k, v)
 				}
-				l.fails(env, `operator "thirteen", subtask 1 of 1: panic: planted`, "life_semantics_test.go:", test.last)
+				got := l.fails(env, `operator "thirteen", subtask 1 of 1: panic: planted`, "life_semantics_test.go:", test.last)
+				if strings.Contains(got, "/internal/") || strings.Contains(got, "weir.apply") {
+					t.Errorf("the message has the engine's stack:\n%s", got)
+				}
 				expect(t, n.take(), test.want...)
 			})
 		})

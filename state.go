@@ -150,17 +150,28 @@ func (s *UnionList[V]) Update(vs []V) { s.s.Update(vs) }
 // Clear removes all elements.
 func (s *UnionList[V]) Clear() { s.s.Clear() }
 
-// BroadcastMap is a map that is the same on every subtask, because each changes it by the same broadcast records.
-type BroadcastMap[MK comparable, V any] struct{ s state.BroadcastMap[MK, V] }
+// BroadcastMap is a map that is the same on every subtask, because each changes it by the same broadcast records. So only
+// what processes broadcast records may change it; elsewhere Put and Delete fail the task.
+type BroadcastMap[MK comparable, V any] struct {
+	s      state.BroadcastMap[MK, V]
+	locked *bool // records that are not broadcast are being processed
+}
 
 // Get is the value at k, and whether there is one.
 func (s *BroadcastMap[MK, V]) Get(k MK) (V, bool) { return s.s.Get(k) }
 
-// Put sets the value at k. Only ProcessBroadcast may.
-func (s *BroadcastMap[MK, V]) Put(k MK, v V) { s.s.Put(k, v) }
+// Put sets the value at k.
+func (s *BroadcastMap[MK, V]) Put(k MK, v V) { s.check(); s.s.Put(k, v) }
 
-// Delete removes the value at k. Only ProcessBroadcast may.
-func (s *BroadcastMap[MK, V]) Delete(k MK) { s.s.Delete(k) }
+// Delete removes the value at k.
+func (s *BroadcastMap[MK, V]) Delete(k MK) { s.check(); s.s.Delete(k) }
+
+func (s *BroadcastMap[MK, V]) check() {
+	if s.locked != nil && *s.locked {
+		panic(&state.UsageError{Problem: "a BroadcastMap was changed for a record or timer that only this subtask has, so it would no longer be the same " +
+			"on all: change it where broadcast records are processed"})
+	}
+}
 
 // All are the entries in the order of their keys.
 func (s *BroadcastMap[MK, V]) All() iter.Seq2[MK, V] { return s.s.All() }
@@ -194,7 +205,7 @@ type (
 		bindOperator(o *state.Operator, spec state.Spec) error
 	}
 	// broadcastField is state that only a function with a broadcast input may declare.
-	broadcastField interface{ broadcastOnly() }
+	broadcastField interface{ lockedBy(locked *bool) }
 	// sideField is a side output.
 	sideField interface {
 		bindSide(at *base.EventTime) operator.Output
@@ -231,7 +242,7 @@ func (s *UnionList[V]) bindOperator(o *state.Operator, spec state.Spec) error {
 func (s *BroadcastMap[MK, V]) bindOperator(o *state.Operator, spec state.Spec) error {
 	return s.s.Bind(o, spec)
 }
-func (s *BroadcastMap[MK, V]) broadcastOnly() {}
+func (s *BroadcastMap[MK, V]) lockedBy(locked *bool) { s.locked = locked }
 
 func (s *Side[X]) bindSide(at *base.EventTime) operator.Output {
 	s.e, s.at = &operator.Emitter[X]{}, at

@@ -152,12 +152,12 @@ func run[T, U any](c *core[U], b *operator.Batch[T], f func(*Context, T, Out[U])
 // Process applies a function to both streams.
 func (c Connected[A, B]) Process[U any](f CoFunction[A, B, U]) Stream[U] {
 	proto := inspect(f, methodsOf[U]())
-	if !c.a.isBroadcast() && !c.b.isBroadcast() {
+	if !c.b.isBroadcast() {
 		proto = proto.withoutBroadcast()
 	}
 	e := c.a.env
 	n := addNode[U](e, "CoProcess", proto, func() operator.Operator {
-		o := &coProcess[A, B, U]{}
+		o := &coProcess[A, B, U]{casts: c.b.isBroadcast()}
 		o.ctx, o.proto = &Context{}, proto
 		return o
 	})
@@ -175,7 +175,8 @@ func (s Stream[T]) ConnectBroadcast[B any](b BroadcastStream[B]) Connected[T, B]
 // coProcess is the operator of a CoFunction.
 type coProcess[A, B, U any] struct {
 	core[U]
-	f CoFunction[A, B, U]
+	f     CoFunction[A, B, U]
+	casts bool // the second input is broadcast
 }
 
 // input is one of several inputs of an operator. Control goes to the operator.
@@ -190,7 +191,12 @@ func (i input[T]) Push(b *operator.Batch[T]) error { return i.push(b) }
 // Input implements operator.Operator.
 func (o *coProcess[A, B, U]) Input(i int) any {
 	if i == 0 {
-		return operator.In[A](input[A]{o, func(b *operator.Batch[A]) error { return run(&o.core, b, o.f.Process1) }})
+		return operator.In[A](input[A]{o, func(b *operator.Batch[A]) error {
+			o.inst.locked = o.casts
+			err := run(&o.core, b, o.f.Process1)
+			o.inst.locked = false
+			return err
+		}})
 	}
 	return operator.In[B](input[B]{o, func(b *operator.Batch[B]) error { return run(&o.core, b, o.f.Process2) }})
 }

@@ -4,9 +4,10 @@ export GOTOOLCHAIN := go1.27.3
 SEED ?=
 SIM_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+BENCH_FLINK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check fmt bench-quick bench sim soak
+.PHONY: help demo test build check fmt bench-quick bench bench-flink sim soak
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +44,9 @@ bench-quick: ## the most important figures, in under a minute
 
 bench: ## all figures of docs/benchmarks.md
 	@go run ./internal/bench
+
+bench-flink: ## Weir beside Apache Flink, 8 minutes, after bench/flink/install.sh; BENCH_FLINK="-only q0" and so on
+	@go run ./bench/flink $(BENCH_FLINK)
 
 sim: ## simulate the checkpoint protocol: SIM_SECONDS=60, SEED= to begin with
 	SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) go test ./internal/checkpoint -run 'TestSimulation$$|TestPlantedFaults' -count=1 -timeout 0 -v

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // contest is a workload that both sides run.
 type contest struct {
@@ -46,12 +49,41 @@ const startRecords = 1_000
 
 // perRecord is CPU microseconds a record, without the start.
 func (r runs) perRecord(records int64) float64 {
-	cpu := func(c cost) float64 { return c.cpu }
-	return (median(r.whole, cpu) - median(r.start, cpu)) / float64(records) * 1e6
+	return (median(r.whole, cost.cpuSeconds) - median(r.start, cost.cpuSeconds)) / float64(records) * 1e6
 }
 
 // ledger is what a contest cost both engines.
 type ledger struct {
 	contest
 	flink, weir runs
+}
+
+// shareStarts gives every job the starts of all jobs: they differ by nothing but chance, which a median of many has less of.
+// It returns them.
+func shareStarts(ledgers []ledger) (flink, weir []cost) {
+	for _, l := range ledgers {
+		if l.workload != generator {
+			flink, weir = append(flink, l.flink.start...), append(weir, l.weir.start...)
+		}
+	}
+	for i := range ledgers {
+		if l := &ledgers[i]; l.workload != generator {
+			l.flink.start, l.weir.start = flink, weir
+		}
+	}
+	return flink, weir
+}
+
+func (c cost) cpuSeconds() float64  { return c.cpu }
+func (c cost) wallSeconds() float64 { return c.wall }
+func (c cost) peakMB() float64      { return c.rssMB }
+
+// median is that of one figure of all costs. There must be one.
+func median(costs []cost, figure func(cost) float64) float64 {
+	all := make([]float64, len(costs))
+	for i, c := range costs {
+		all[i] = figure(c)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }

@@ -69,6 +69,9 @@ func inBubble(t *testing.T, p plan) (tr *trial, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tr = &trial{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 3)), world: world{storage.Memory(), newBroker()}, faults: newFaults(p.User)}
+		if p.Work > 0 {
+			tr.faults.work = toil(p.Work, rand.New(rand.NewPCG(p.Seed, 7)))
+		}
 		for _, s := range p.Storage {
 			tr.disk = append(tr.disk, s.rule())
 		}
@@ -161,7 +164,7 @@ func (tr *trial) equip(b *broker) {
 }
 
 // patience is how long a life may take in simulated time: the beats that notice lost messages come every 10 s.
-const patience = 15 * time.Minute
+const patience = 5 * time.Minute
 
 // await waits for a life's end, of which the plan has made an appointment.
 func (tr *trial) await(l *life, n int) (done bool, err error) {

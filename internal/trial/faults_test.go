@@ -39,6 +39,9 @@ var errPlanted = errors.New("planted")
 
 // faults are those of one trial; they outlive the processes.
 type faults struct {
+	// work is what the user's code takes for a record, of those that take time; nil: nothing.
+	work func(where string)
+
 	mu     sync.Mutex
 	passed map[string]int // protected by mu
 	left   []fault        // protected by mu
@@ -53,6 +56,9 @@ func newFaults(all []fault) *faults {
 func (f *faults) meet(where string) error {
 	if f == nil {
 		return nil
+	}
+	if f.work != nil {
+		f.work(where)
 	}
 	f.mu.Lock()
 	f.passed[where]++
@@ -192,6 +198,21 @@ func slow(fs storage.FS, most time.Duration, rng *rand.Rand) storage.FS {
 	}
 	pause := pauses(most, rng)
 	return storage.Faulty(fs, &storage.Rule{Hook: func(storage.Op, string) { pause() }})
+}
+
+// toil makes the work of user code: some calls take a random time, so that queues fill, barriers lag behind each other, and one
+// subtask is ahead of another.
+func toil(most time.Duration, rng *rand.Rand) func(where string) {
+	var mu sync.Mutex
+	pause := pauses(most, rand.New(rand.NewPCG(rng.Uint64(), 6)))
+	return func(string) {
+		mu.Lock()
+		busy := rng.IntN(8) == 0
+		mu.Unlock()
+		if busy {
+			pause()
+		}
+	}
 }
 
 // pauses makes a function that sleeps for a random time.

@@ -34,6 +34,7 @@ type plan struct {
 	Broker   int // per mille of its operations that fail
 	Messages *messageFaults
 	Slow     time.Duration // the most that an operation of the disk or the broker takes
+	Work     time.Duration // the most that user code takes for a record
 }
 
 // draw is the plan of a seed.
@@ -45,8 +46,9 @@ func draw(seed uint64) plan {
 		Batch: one(1, 1, 3, 1024), Queue: one(1, 2, 8), Chaining: r.IntN(4) > 0, Directory: r.IntN(3) > 0, Inline: r.IntN(2) == 0,
 		AtLeastOnce: r.IntN(5) == 0, Interval: time.Duration(one(10, 20, 50, 100)) * time.Millisecond, Concurrent: one(1, 1, 2),
 		Tolerable: one(0, 2, -1), Slow: time.Duration(one(0, 1, 1, 5)) * time.Millisecond,
+		Work: time.Duration(one(0, 1000, 5000, 20_000)) * time.Microsecond,
 	}
-	if p.Rate = float64(one(0, 1000, 3000, 10000)); p.Rate > 0 && r.IntN(4) > 0 {
+	if p.Rate = float64(one(0, 1000, 3000, 10000)); p.Rate+float64(p.Work) > 0 && r.IntN(4) > 0 {
 		p.drawLives(r)
 	}
 	p.Parallelism = append(p.Parallelism, one(1, 2, 5))
@@ -102,8 +104,8 @@ func (p *plan) drawFaults(r *rand.Rand) {
 func (p plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d at %v/s, parallelism %v, lives %v, batches of %d, queues of %d, chaining %v, directory %v, inline %v, at least once %v, "+
-		"every %v, %d at once, %d tolerated, slow %v", p.Program, p.Records, p.Rate, p.Parallelism, p.Lives, p.Batch, p.Queue, p.Chaining, p.Directory,
-		p.Inline, p.AtLeastOnce, p.Interval, p.Concurrent, p.Tolerable, p.Slow)
+		"every %v, %d at once, %d tolerated, slow %v, work %v", p.Program, p.Records, p.Rate, p.Parallelism, p.Lives, p.Batch, p.Queue, p.Chaining, p.Directory,
+		p.Inline, p.AtLeastOnce, p.Interval, p.Concurrent, p.Tolerable, p.Slow, p.Work)
 	if len(p.User) > 0 {
 		fmt.Fprintf(&b, "; user code %+v", p.User)
 	}
@@ -137,7 +139,7 @@ func (p plan) env(goOn bool, parallelism int, dir string) *weir.Env {
 		mode = weir.AtLeastOnce
 	}
 	c := env.EnableCheckpointing(p.Interval, mode)
-	c.MaxConcurrent, c.TolerableFailures = p.Concurrent, p.Tolerable
+	c.MaxConcurrent, c.TolerableFailures, c.Timeout = p.Concurrent, p.Tolerable, 20*time.Second
 	if p.Directory {
 		c.Storage = dir
 		if !p.Inline {

@@ -84,7 +84,7 @@ func programMain(args []string) int {
 func drawReal(seed uint64) plan {
 	p := draw(seed)
 	r := rand.New(rand.NewPCG(seed, 5))
-	p.Directory, p.Broker, p.Messages, p.Slow = true, 0, nil, 0
+	p.Directory, p.Broker, p.Messages, p.Slow, p.Work = true, 0, nil, 0, 0
 	p.Records, p.Rate = int64(300+r.IntN(1200)), float64(1000+r.IntN(3000))
 	p.Lives, p.Parallelism = nil, []int{[]int{1, 2, 5}[r.IntN(3)]}
 	for range 1 + r.IntN(3) {

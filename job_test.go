@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -101,23 +102,27 @@ func TestFailuresLeaveNoTrace(t *testing.T) {
 		for _, p := range []int{1, 2, 5} {
 			for _, dir := range []string{"", t.TempDir()} {
 				t.Run(fmt.Sprintf("%s, parallelism %d, directory %v", name, p, dir != ""), func(t *testing.T) {
-					env := NewTestEnv().Parallelism(p)
-					env.EnableCheckpointing(20*time.Millisecond, ExactlyOnce).Storage = dir
-					var got []keyTotal
-					var faults atomic.Int64
-					env.From(FromSlice(numbers(1000)).Rate(4000)).UID("numbers").
-						KeyBy(func(v int64) int64 { return v % 10 }).
-						Process(&totals{Faults: &faults, Fault: fault}).UID("totals").
-						To(Collect(&got)).UID("got")
-					execute(t, env)
-					if fault != nil && faults.Load() < 2 {
-						t.Errorf("the fault was met %d times: no restart read it again", faults.Load())
-					}
-					checkTotals(t, got)
+					synctest.Test(t, func(t *testing.T) { leavesNoTrace(t, p, dir, fault) })
 				})
 			}
 		}
 	}
+}
+
+func leavesNoTrace(t *testing.T, parallelism int, dir string, fault func(int64) error) {
+	env := NewTestEnv().Parallelism(parallelism)
+	env.EnableCheckpointing(20*time.Millisecond, ExactlyOnce).Storage = dir
+	var got []keyTotal
+	var faults atomic.Int64
+	env.From(FromSlice(numbers(1000)).Rate(4000)).UID("numbers").
+		KeyBy(func(v int64) int64 { return v % 10 }).
+		Process(&totals{Faults: &faults, Fault: fault}).UID("totals").
+		To(Collect(&got)).UID("got")
+	execute(t, env)
+	if fault != nil && faults.Load() < 2 {
+		t.Errorf("the fault was met %d times: no restart read it again", faults.Load())
+	}
+	checkTotals(t, got)
 }
 
 func checkTotals(t *testing.T, got []keyTotal) {

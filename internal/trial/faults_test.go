@@ -225,3 +225,10 @@ func pauses(most time.Duration, rng *rand.Rand) func() {
 		time.Sleep(d) // what the disk or the broker takes, in simulated time
 	}
 }
+
+// everyStep is a file system that calls a function before each operation.
+func everyStep(fs storage.FS, step func()) storage.FS {
+	return storage.Faulty(fs, &storage.Rule{Hook: func(storage.Op, string) { step() }})
+}
+
+func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 8)) }

@@ -50,27 +50,27 @@ func (e Events) At(n int64) Event {
 func newPerson(n, millis int64) *Person {
 	return &Person{
 		ID:     firstPerson + lastPerson(n),
-		Name:   pick(firstNames, n, 0) + " " + pick(lastNames, n, 1),
-		Email:  pick(pads, n, 2)[:7] + "@" + pick(pads, n, 3)[:5] + ".com",
+		Name:   pick(firstNames[:], n, 0) + " " + pick(lastNames[:], n, 1),
+		Email:  pick(pads[:], n, 2)[:7] + "@" + pick(pads[:], n, 3)[:5] + ".com",
 		Card:   strconv.FormatInt(1_000_000_000_000_000+below(n, 4, 9_000_000_000_000_000), 10),
-		City:   pick(cities, n, 5),
-		State:  pick(states, n, 6),
+		City:   pick(cities[:], n, 5),
+		State:  pick(states[:], n, 6),
 		Millis: millis,
-		Extra:  pick(pads, n, 7),
+		Extra:  pick(pads[:], n, 7),
 	}
 }
 
 func (e Events) newAuction(n, millis int64) *Auction {
 	a := &Auction{
 		ID:          firstAuction + lastAuction(n),
-		Item:        pick(pads, n, 0)[:20],
-		Description: pick(descriptions, n, 1),
+		Item:        pick(pads[:], n, 0)[:20],
+		Description: pick(descriptions[:], n, 1),
 		InitialBid:  price(n, 2),
 		Millis:      millis,
 		Expires:     millis + 1 + below(n, 4, max(1, 2*openAuctions*block/auctionsBlock*1000/e.PerSecond)),
 		Seller:      firstPerson + seller(n),
 		Category:    firstCategory + below(n, 7, categories),
-		Extra:       pick(pads, n, 8),
+		Extra:       pick(pads[:], n, 8),
 	}
 	a.Reserve = a.InitialBid + price(n, 3)
 	return a
@@ -81,10 +81,10 @@ func newBid(n, millis int64) Bid {
 		Auction: firstAuction + auctionOfBid(n),
 		Bidder:  firstPerson + bidder(n),
 		Price:   price(n, 4),
-		Channel: pick(channels, n, 5),
-		URL:     pick(urls, n, 6),
+		Channel: pick(channels[:], n, 5),
+		URL:     pick(urls[:], n, 6),
 		Millis:  millis,
-		Extra:   pick(pads, n, 7),
+		Extra:   pick(pads[:], n, 7),
 	}
 }
 
@@ -150,6 +150,7 @@ func random(n int64, k int) uint64 { return mix(uint64(n)*16 + uint64(k)) }
 // below is the k-th random number of event n, below m.
 func below(n int64, k int, m int64) int64 { return int64(random(n, k) % uint64(m)) }
 
+// pick takes one of some texts. Where these are a whole array, the compiler knows their number, and does not divide.
 func pick(from []string, n int64, k int) string { return from[below(n, k, int64(len(from)))] }
 
 // mix is splitmix64.
@@ -163,11 +164,11 @@ func mix(z uint64) uint64 {
 // ---- texts
 
 var (
-	states     = []string{"AZ", "CA", "ID", "OR", "WA", "WY"}
-	cities     = []string{"Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"}
-	firstNames = []string{"Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"}
-	lastNames  = []string{"Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"}
-	channels   = []string{"Google", "Facebook", "Baidu", "Apple"}
+	states     = [...]string{"AZ", "CA", "ID", "OR", "WA", "WY"}
+	cities     = [...]string{"Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"}
+	firstNames = [...]string{"Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"}
+	lastNames  = [...]string{"Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"}
+	channels   = [...]string{"Google", "Facebook", "Baidu", "Apple"}
 
 	pads         = texts(1_000_000, 40, "", "")
 	descriptions = texts(2_000_000, 200, "", "")
@@ -175,8 +176,7 @@ var (
 )
 
 // texts are 64 random texts.
-func texts(seed uint64, length int, before, behind string) []string {
-	all := make([]string, 64)
+func texts(seed uint64, length int, before, behind string) (all [64]string) {
 	for i := range all {
 		text := make([]byte, length)
 		for j := range text {

@@ -43,7 +43,7 @@ func newRun() *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.target, "target", "t", targetLocal, "where the job runs: local, which is in one process here")
 	f.StringVarP(&o.savepoint, "fromSavepoint", "s", "", "`path` of a savepoint or checkpoint to start from; latest: the newest of this job;\n"+
-		"latest-or-start: the same, but a job that never ran starts empty")
+		"latest-or-start: the same, but a job that never completed one starts empty")
 	f.BoolVarP(&o.allowNonRestored, "allowNonRestoredState", "n", false, "leave state behind that no operator of the job takes")
 	f.StringVarP(&o.parallelism, "parallelism", "p", "", "parallelism of the operators that set none, a `number`")
 	f.StringArrayVarP(&o.properties, "property", "D", nil, "any option of docs/config.md, as `key=value`; may be repeated")

@@ -19,7 +19,7 @@ import (
 //	-s                what is restored                              where there is none
 //	(nothing)         nothing                                       -
 //	latest            the newest checkpoint or terminal savepoint   an error that lists what is there
-//	latest-or-start   the same                                      an empty start, if no run of the job ever was; else an error
+//	latest-or-start   the same                                      an empty start, if the job never completed one, nor FINISHED; else an error
 //	a path            what lies there                               an error
 func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *config.Config, log *slog.Logger) ([]jobmaster.Point, error) {
 	wanted, set := c.Lookup(config.SavepointPath)
@@ -45,7 +45,7 @@ func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *confi
 func latest(s storage.Checkpoints, id base.JobID, wanted string) ([]jobmaster.Point, error) {
 	newest, location, err := s.Latest()
 	switch {
-	case errors.Is(err, storage.ErrNone) && s.Fresh() && wanted == config.LatestOrStart:
+	case errors.Is(err, storage.ErrNone) && wanted == config.LatestOrStart && s.Fresh() && !finished(s):
 		return nil, nil
 	case errors.Is(err, storage.ErrNone):
 		return nil, noLatest(s, id, wanted, err)
@@ -59,15 +59,22 @@ func latest(s storage.Checkpoints, id base.JobID, wanted string) ([]jobmaster.Po
 	return append(points, jobmaster.Point{Metadata: newest, Location: location, Keep: newest.Kind.IsSavepoint()}), nil
 }
 
+// finished is true where the last run that ended had processed everything.
+func finished(s storage.Checkpoints) bool {
+	state, _ := s.EndState()
+	return state == job.Finished.String()
+}
+
 // noLatest says why there is nothing to go on from, and what to do.
 func noLatest(s storage.Checkpoints, id base.JobID, wanted string, none error) error {
-	if state, run := s.EndState(); state == job.Finished.String() {
+	if finished(s) {
+		_, run := s.EndState()
 		return fmt.Errorf("cluster: -s %s: job %s has FINISHED in its run %d: all its data was processed, and its checkpoints were deleted "+
 			"with it. To process data again, start it without -s: %w", wanted, id, run, none)
 	}
 	if wanted == config.LatestOrStart {
-		return fmt.Errorf("cluster: -s %s starts empty only a job that never ran; job %s did, and left nothing to go on from. To start it "+
-			"empty all the same, leave -s out: %w", wanted, id, none)
+		return fmt.Errorf("cluster: -s %s starts empty only a job that never completed a checkpoint, nor FINISHED; job %s did, and there is nothing left to "+
+			"go on from. To start it empty all the same, leave -s out: %w", wanted, id, none)
 	}
 	return fmt.Errorf("cluster: -s %s: job %s has nothing to go on from. To start it empty, leave -s out, or use -s %s for its first run: %w",
 		wanted, id, config.LatestOrStart, none)

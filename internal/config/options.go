@@ -230,7 +230,7 @@ var SavepointPath = &Option[string]{
 	Aliases: []string{"execution.savepoint.path"},
 	Unset:   "the job starts empty",
 	Doc: "The savepoint or checkpoint that the job starts from: the path of its directory or of its `_metadata`. `latest`: the " +
-		"newest one of this job; it is an error if there is none. `latest-or-start`: the same, but a job that never ran starts " +
+		"newest one of this job; it is an error if there is none. `latest-or-start`: the same, but a job that never completed one starts " +
 		"empty. The command line's `-s`.",
 	Differs: "Flink has neither `latest` nor `latest-or-start`.",
 	kind:    strs,

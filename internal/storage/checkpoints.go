@@ -22,7 +22,7 @@ var (
 type Checkpoints interface {
 	// Run numbers the runs of the job, from 1; this one is the latest.
 	Run() int64
-	// Fresh reports that no run came before this one.
+	// Fresh reports that no earlier run has completed a checkpoint: so no checkpoint has ever committed anything.
 	Fresh() bool
 	// LargestID is the largest checkpoint id ever used; 0: none.
 	LargestID() base.CheckpointID

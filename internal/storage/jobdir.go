@@ -92,11 +92,14 @@ func (d *JobDir) begin() error {
 	if err != nil {
 		return err
 	}
-	d.fresh = known.run == 0 && len(found) == 0
 	d.record = known
 	for _, c := range found { // if someone removed the record
 		d.record.largest = max(d.record.largest, c.id)
 	}
+	if known.run == 0 && len(found) > 0 { // what of it completed, and was deleted since, nobody knows
+		d.record.first = 1
+	}
+	d.fresh = d.record.first == 0
 	d.inherited = d.record.largest
 	return d.change(func(r *record) error { r.run++; return nil })
 }
@@ -215,7 +218,18 @@ func (d *JobDir) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	if m.Job != d.job {
 		return 0, foreign(m, d.job)
 	}
+	if err := d.noteFirst(m); err != nil {
+		return 0, err
+	}
 	return publish(d.fs, location, m)
+}
+
+// noteFirst records, before the job's first checkpoint completes and its sinks commit, that the job is fresh no more.
+func (d *JobDir) noteFirst(m *snapshot.Metadata) error {
+	if d.known().first != 0 || m.Kind == snapshot.Savepoint {
+		return nil
+	}
+	return d.change(func(r *record) error { r.first = m.ID; return nil })
 }
 
 // PointSavepoint implements Checkpoints. Pointing twice is fine. As with Publish, an error means that there is no pointer, now and

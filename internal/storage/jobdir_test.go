@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -574,6 +575,8 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	owner := exec.Command(os.Args[0], "-test.run=TestLockOfAnotherProcess")
 	owner.Env = append(os.Environ(), "WEIR_TEST_LOCK_DIR="+dir)
+	_, err := owner.StdinPipe() // stays open
+	must(t, err)
 	out, err := owner.StdoutPipe()
 	must(t, err)
 	must(t, owner.Start())
@@ -595,12 +598,14 @@ func TestLockOfAnotherProcess(t *testing.T) {
 
 // holdLock is the other process: it waits to be killed.
 func holdLock(dir string) {
-	if _, err := OpenJobDir(Disk(), dir, testJob); err != nil {
+	d, err := OpenJobDir(Disk(), dir, testJob)
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	fmt.Println("locked")
-	select {}
+	_, _ = os.Stdin.Read(make([]byte, 1)) // nobody writes
+	runtime.KeepAlive(d)                  // a lock that is garbage is given back
 }
 
 func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }

@@ -134,8 +134,8 @@ func (d *JobDir) reportPassed(passed []string) {
 func (d *JobDir) none(passed []string) error {
 	what := strings.Join(passed, ", ")
 	switch {
-	case d.fresh:
-		what = "this is the job's first run"
+	case what == "" && d.fresh:
+		what = "none was ever completed"
 	case what == "":
 		what = "there is nothing but the job's record"
 	}

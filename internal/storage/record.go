@@ -15,6 +15,7 @@ import (
 //
 //	weir job 1
 //	largest 42
+//	first 5
 //	run 3
 //	end "FINISHED" 2
 //	crc32c 5f1f4c0a
@@ -64,6 +65,7 @@ func openText(b []byte, title string, names ...string) ([]string, error) {
 // record is what a job's directory knows of the job, beside its checkpoints.
 type record struct {
 	largest base.CheckpointID // ever used
+	first   base.CheckpointID // that completed, or was about to; 0: none ever did, so nothing was ever committed
 	run     int64
 	end     string // of the last run that ended; "": none did
 	endRun  int64
@@ -74,27 +76,29 @@ const recordTitle = "weir job 1"
 func (r record) encode() []byte {
 	return sealText(recordTitle,
 		line{"largest", strconv.FormatInt(int64(r.largest), 10)},
+		line{"first", strconv.FormatInt(int64(r.first), 10)},
 		line{"run", strconv.FormatInt(r.run, 10)},
 		line{"end", fmt.Sprintf("%q %d", r.end, r.endRun)})
 }
 
 func decodeRecord(b []byte) (r record, err error) {
-	values, err := openText(b, recordTitle, "largest", "run", "end")
+	values, err := openText(b, recordTitle, "largest", "first", "run", "end")
 	if err != nil {
 		return record{}, err
 	}
 	largest, err1 := strconv.ParseInt(values[0], 10, 64)
-	run, err2 := strconv.ParseInt(values[1], 10, 64)
-	quoted, err3 := strconv.QuotedPrefix(values[2])
-	end, err4 := strconv.Unquote(quoted)
-	endRun, err5 := strconv.ParseInt(strings.TrimPrefix(values[2][len(quoted):], " "), 10, 64)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	first, err2 := strconv.ParseInt(values[1], 10, 64)
+	run, err3 := strconv.ParseInt(values[2], 10, 64)
+	quoted, err4 := strconv.QuotedPrefix(values[3])
+	end, err5 := strconv.Unquote(quoted)
+	endRun, err6 := strconv.ParseInt(strings.TrimPrefix(values[3][len(quoted):], " "), 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if largest < 0 || run < 1 || endRun < 0 || endRun > run {
+	if first < 0 || first > largest || run < 1 || endRun < 0 || endRun > run {
 		return record{}, fmt.Errorf("%w: its numbers cannot be", ErrDamaged)
 	}
-	return record{largest: base.CheckpointID(largest), run: run, end: end, endRun: endRun}, nil
+	return record{largest: base.CheckpointID(largest), first: base.CheckpointID(first), run: run, end: end, endRun: endRun}, nil
 }
 
 // pointer says where a synchronous savepoint lies that counts as a checkpoint of the job.

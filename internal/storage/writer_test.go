@@ -249,7 +249,7 @@ func TestOpenHandleVerifies(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add(record{largest: 42, run: 3, end: "FINISHED", endRun: 2}.encode())
+	f.Add(record{largest: 42, first: 5, run: 3, end: "FINISHED", endRun: 2}.encode())
 	f.Add(pointer{id: 7, location: "/sp/savepoint-012345-0123456789ab"}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Also with the right checksum, which would keep the fuzzer out.
@@ -266,8 +266,8 @@ func FuzzRecord(f *testing.F) {
 
 // The text of records is frozen: directories of every version must open for ever.
 func TestRecordText(t *testing.T) {
-	r := record{largest: 42, run: 3, end: "FINISHED \"so\"\n", endRun: 2}
-	want := "weir job 1\nlargest 42\nrun 3\nend \"FINISHED \\\"so\\\"\\n\" 2\ncrc32c "
+	r := record{largest: 42, first: 5, run: 3, end: "FINISHED \"so\"\n", endRun: 2}
+	want := "weir job 1\nlargest 42\nfirst 5\nrun 3\nend \"FINISHED \\\"so\\\"\\n\" 2\ncrc32c "
 	if got := string(r.encode()); got[:len(want)] != want {
 		t.Errorf("it is %q", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/state"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
 	"github.com/weirstream/weir/internal/worker"
@@ -285,5 +286,5 @@ func (m *Master) watch(done <-chan struct{}, who string) *time.Timer {
 // permanent is true of errors that no restart can repair.
 func permanent(err error) bool {
 	var marked interface{ NonRecoverable() bool }
-	return errors.Is(err, storage.ErrDamaged) || errors.As(err, &marked) && marked.NonRecoverable()
+	return errors.Is(err, storage.ErrDamaged) || errors.Is(err, state.ErrCorrupt) || errors.As(err, &marked) && marked.NonRecoverable()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/state"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
 	"github.com/weirstream/weir/internal/worker"
@@ -341,6 +342,7 @@ func TestErrorsThatNoRestartRepairs(t *testing.T) {
 	for err, want := range map[error]bool{
 		errors.New("boom"): false,
 		fmt.Errorf("reading: %w", storage.ErrDamaged):    true,
+		fmt.Errorf("restoring: %w", state.ErrCorrupt):    true,
 		fmt.Errorf("in: %w", nonRecoverable{}):           true,
 		panicked("boom"):                                 false,
 		panicked(fmt.Errorf("in: %w", nonRecoverable{})): true,

@@ -75,7 +75,8 @@ type Lagging interface {
 type Part struct {
 	// Write stores the state, on any goroutine; nil where all is in State already.
 	Write func(w storage.Writer, state *snapshot.Subtask) error
-	// Release says, on the subtask's goroutine, that Write has returned or will never be called.
+	// Release says, on the subtask's goroutine, that Write has returned or will never be called. A task that ends in between
+	// does not: its state goes with it.
 	Release func()
 	// State is what is known at once.
 	State snapshot.Subtask

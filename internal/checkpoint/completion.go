@@ -113,8 +113,8 @@ func (c *Coordinator) complete(p *pending) {
 	c.remove(p)
 	c.lastDone, c.everDone = c.now, true
 	c.failures.succeeded(p.id)
-	if p.request.origin == final && c.final == finalAsked {
-		c.final = finalDone
+	if c.final != finalNone && p.commits() && p.endsAll() {
+		c.finalCompleted()
 	}
 	c.reportSuccess(p)
 	if p.request.Request != 0 {

@@ -1,5 +1,7 @@
 package checkpoint
 
+import "slices"
+
 // finalState says where the job's final checkpoint is. Once every task is at the end of its data, all wait for one more
 // checkpoint, so that what they have written is committed. It is asked for at once, not at the next period, and again after
 // a failure: a job of one interval a day would else end a day late.
@@ -30,6 +32,13 @@ func (c *Coordinator) askFinal() {
 	}
 	c.final = finalAsked
 	c.enqueue(request{Requested: Requested{Kind: Checkpoint}, origin: final, at: c.now})
+}
+
+// finalCompleted is called when a checkpoint completes by which all tasks finish, whoever asked for it. One more would only be
+// aborted by the first task that finishes, and asked for again, until the last has.
+func (c *Coordinator) finalCompleted() {
+	c.final, c.finalAt = finalDone, Never
+	c.queue = slices.DeleteFunc(c.queue, func(r request) bool { return r.origin == final })
 }
 
 // finalFailed has the final checkpoint asked for again after a while.

@@ -50,6 +50,16 @@ func (p *pending) commits() bool { return !p.done.Kind.IsSavepoint() || p.stops(
 // stops: the job stops by it.
 func (p *pending) stops() bool { return p.done.Kind.IsSynchronous() }
 
+// endsAll: every task took its part after the end of its data, or had finished. By such a checkpoint all tasks finish.
+func (p *pending) endsAll() bool {
+	for t := range p.done.Ended {
+		if !p.done.Ended[t] && !p.done.Finished[t] {
+			return false
+		}
+	}
+	return true
+}
+
 // expects: p waits, or has waited, for an acknowledgement of x.
 func (p *pending) expects(x base.Exec) bool {
 	return x.Task >= 0 && int(x.Task) < len(p.plan.wait) && x.Attempt != NoExec.Attempt && p.plan.wait[x.Task] == x.Attempt

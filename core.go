@@ -167,11 +167,19 @@ func (c *core[U]) at(t base.EventTime) {
 	c.out.At(t)
 }
 
-// Restore implements operator.Operator.
+// Restore implements operator.Operator, for operators without keys.
 func (c *core[U]) Restore(r *operator.Restored) error {
+	if err := refuse(r, keyedState); err != nil {
+		return err
+	}
+	return c.restoreUnkeyed(r)
+}
+
+// restoreUnkeyed restores all but state by key.
+func (c *core[U]) restoreUnkeyed(r *operator.Restored) error {
 	c.ctx.watermark = r.Watermark
 	if c.inst == nil {
-		return nil
+		return refuse(r, listState)
 	}
 	return restoreOperatorState(c.ops, r)
 }

@@ -23,7 +23,8 @@ type Env struct {
 	flags       config.Flags
 	code        config.Layer
 	checkpoints CheckpointConfig
-	enabled     config.Origin // where EnableCheckpointing was called
+	enabled     config.Origin // where EnableCheckpointing or Checkpoints was called
+	modeGiven   bool          // by EnableCheckpointing: the zero Mode is not "not set"
 	hooks       []jobmaster.Hook
 	problems    graph.Problems           // found while the graph was built
 	sides       map[sideKey]reflect.Type // declared side outputs
@@ -136,7 +137,7 @@ type CheckpointConfig struct {
 
 // EnableCheckpointing has the job take checkpoints at the interval every; 0 means 500 ms. What is returned sets the rest.
 func (e *Env) EnableCheckpointing(every time.Duration, mode Mode) *CheckpointConfig {
-	e.enabled = config.Caller(1)
+	e.enabled, e.modeGiven = config.Caller(1), true
 	e.checkpoints.Interval, e.checkpoints.Mode = config.IntervalOrDefault(every), mode
 	return &e.checkpoints
 }
@@ -162,6 +163,7 @@ func (e *Env) layer() config.Layer {
 	set(c.Timeout != 0, config.CheckpointTimeout.Key, c.Timeout)
 	set(c.MinPause != 0, config.MinPause.Key, c.MinPause)
 	set(c.AlignedTimeout != 0, config.AlignedTimeout.Key, c.AlignedTimeout)
+	set(e.modeGiven && c.Mode == ExactlyOnce, config.CheckpointMode.Key, config.ExactlyOnce)
 	set(c.Mode == AtLeastOnce, config.CheckpointMode.Key, config.AtLeastOnce)
 	set(c.MaxConcurrent != 0, config.MaxConcurrent.Key, c.MaxConcurrent)
 	set(c.TolerableFailures != 0, config.TolerableFailures.Key, c.TolerableFailures)

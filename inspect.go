@@ -126,6 +126,7 @@ var (
 
 	broadcastFieldType = reflect.TypeFor[broadcastField]()
 	sideFieldType      = reflect.TypeFor[sideField]()
+	timeType           = reflect.TypeFor[time.Time]() // a value, though with a pointer to its zone
 	lockerType         = reflect.TypeFor[interface {
 		Lock()
 		Unlock()
@@ -151,7 +152,7 @@ func (p *prototype) walk(v reflect.Value, index []int, path, prefix string) {
 			p.state(f, at, where, prefix)
 		case isSide(f.Type):
 			p.side(f, at, where)
-		case f.Tag.Get("weir") == "shared":
+		case f.Tag.Get("weir") == "shared", f.Type == timeType:
 		case f.Type.Kind() == reflect.Struct:
 			if reflect.PointerTo(f.Type).Implements(lockerType) {
 				p.problem("field %s of %s is a lock (%s): each subtask has its own copy of the struct, so it would guard nothing; make it in Open, or share a pointer to it with the tag `weir:\"shared\"`", where, p.label, f.Type)

@@ -199,6 +199,12 @@ func (o *keyedCore[K, U]) EndOfData(drained bool) error {
 // Restore implements operator.Operator.
 func (o *keyedCore[K, U]) Restore(r *operator.Restored) error {
 	o.pending = max(r.Watermark, r.PendingWatermark)
+	if !o.used {
+		if err := refuse(r, keyedState); err != nil {
+			return err
+		}
+		return o.core.restoreUnkeyed(r)
+	}
 	if r.AllowDropped {
 		o.state.AllowDropped()
 	}
@@ -207,7 +213,7 @@ func (o *keyedCore[K, U]) Restore(r *operator.Restored) error {
 			return err
 		}
 	}
-	return o.core.Restore(r)
+	return o.core.restoreUnkeyed(r)
 }
 
 func (o *keyedCore[K, U]) restorePart(r *operator.Restored, h snapshot.KeyedHandle) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -102,7 +103,10 @@ func newSink[T any](k Sink[T]) *sink[T] { return &sink[T]{make: k.Writer, waterm
 func (o *sink[T]) Input(int) any { return operator.In[T](o) }
 
 // Restore implements operator.Operator.
-func (o *sink[T]) Restore(r *operator.Restored) error { o.watermark = r.Watermark; return nil }
+func (o *sink[T]) Restore(r *operator.Restored) error {
+	o.watermark = r.Watermark
+	return refuse(r, keyedState, listState)
+}
 
 // Open implements operator.Operator.
 func (o *sink[T]) Open() (err error) {
@@ -210,6 +214,9 @@ func (o *committer[T, C]) Setup(rt *operator.Runtime) error {
 // Restore implements operator.Operator.
 func (o *committer[T, C]) Restore(r *operator.Restored) error {
 	o.watermark = r.Watermark
+	if err := refuse(r, keyedState); err != nil {
+		return err
+	}
 	return restoreOperatorState(o.ops, r)
 }
 
@@ -218,7 +225,7 @@ func (o *committer[T, C]) Open() error {
 	for p := range o.stored.All() {
 		o.pending = append(o.pending, p)
 	}
-	if err := o.commit(int64(^uint64(0) >> 1)); err != nil {
+	if err := o.commit(all); err != nil {
 		return err
 	}
 	if err := o.sink.Open(); err != nil {
@@ -265,7 +272,8 @@ func (o *committer[T, C]) prepare(id int64) (own [][]byte, err error) {
 // Complete implements operator.Operator.
 func (o *committer[T, C]) Complete(id base.CheckpointID) error { return o.commit(int64(id)) }
 
-// EndOfData implements operator.Control. Without checkpoints the end of the input is what commits.
+// EndOfData implements operator.Control. Without checkpoints the end of the input is what commits, also what savepoints have
+// prepared before.
 func (o *committer[T, C]) EndOfData(drained bool) error {
 	before := o.Enter()
 	defer o.Leave(before)
@@ -278,7 +286,7 @@ func (o *committer[T, C]) EndOfData(drained bool) error {
 	if _, err := o.prepare(0); err != nil {
 		return err
 	}
-	err := o.commit(0)
+	err := o.commit(all)
 	if err != nil {
 		err = errors.Join(err, o.to.Abort(o.Runtime.Context, committables(o.pending)))
 	}
@@ -291,6 +299,9 @@ func committables[C any](ps []prepared[C]) (cs []C) {
 	}
 	return cs
 }
+
+// all is a checkpoint after every other, for commit.
+const all int64 = math.MaxInt64
 
 const (
 	retryFirst = 10 * time.Millisecond

@@ -110,6 +110,9 @@ func (o *source[T, S]) Setup(rt *operator.Runtime) error {
 // Restore implements operator.Operator.
 func (o *source[T, S]) Restore(r *operator.Restored) error {
 	o.ctx.watermark = r.Watermark
+	if err := refuse(r, keyedState); err != nil {
+		return err
+	}
 	return restoreOperatorState(o.ops, r)
 }
 

@@ -65,6 +65,34 @@ func writeObject(w storage.Writer, name string, write func(storage.Object) error
 	return o.Commit()
 }
 
+// stateSort is what an operator may have none of.
+type stateSort int
+
+const (
+	keyedState stateSort = iota // values, lists, maps and timers by key
+	listState                   // lists of the subtask, broadcast maps
+)
+
+// refuse refuses a checkpoint with state that the operator, which declares none of these sorts, cannot take: in silence it
+// would be gone with the next checkpoint. nil: there is none, or it may be dropped.
+func refuse(r *operator.Restored, sorts ...stateSort) error {
+	for _, sort := range sorts {
+		what := ""
+		switch {
+		case r.AllowDropped:
+		case sort == keyedState && len(r.Keyed) > 0:
+			what = "state or timers by key"
+		case sort == listState && len(r.Lists) > 0:
+			what = fmt.Sprintf("state %q", r.Lists[0].Name)
+		}
+		if what != "" {
+			return NonRecoverable(fmt.Errorf("%s is stored, but the operator declares nothing that could take it; declare it "+
+				"as before, or allow non-restored state to drop it", what))
+		}
+	}
+	return nil
+}
+
 // restoreOperatorState reads the lists that fall to a subtask.
 func restoreOperatorState(ops *state.Operator, r *operator.Restored) error {
 	if r.AllowDropped {

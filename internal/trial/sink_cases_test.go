@@ -80,7 +80,7 @@ func TestLingeringTransactions(t *testing.T) {
 	onStand(t, func(s *stand) {
 		other, _ := s.broker.register("stand10", 3, 4) // another job, whose name begins alike
 		if err := s.broker.send("theirs", "stand10/3", other, []string{"x"}); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		for _, p := range []int{4, 2, 5} {
 			env := s.env(p, seldom)
@@ -88,12 +88,12 @@ func TestLingeringTransactions(t *testing.T) {
 			r := s.start(env)
 			for _, id := range s.broker.left() {
 				if id != "theirs" {
-					t.Error("still there when the next has started: ", id)
+					s.Error("still there when the next has started: ", id)
 				}
 			}
 			pass(900 * time.Millisecond)
 			if n := len(s.broker.left()); n != p+1 {
-				t.Errorf("%d transactions are open, want %d", n, p+1)
+				s.Errorf("%d transactions are open, want %d", n, p+1)
 			}
 			r.crash()
 		}
@@ -101,7 +101,7 @@ func TestLingeringTransactions(t *testing.T) {
 		buildTotals(env, s.stage(500, 0))
 		s.start(env).finish()
 		s.expect(wantTotals(500))
-		same(t, s.broker.left(), "theirs")
+		same(s.T, s.broker.left(), "theirs")
 	})
 }
 
@@ -115,7 +115,7 @@ func TestAnEmptyTransaction(t *testing.T) {
 		from := r.checkpoint()
 		r.crash()
 		if n := len(s.broker.txns); n > 2 {
-			t.Errorf("there are %d transactions", n)
+			s.Errorf("there are %d transactions", n)
 		}
 		env = s.resumed(2, seldom, from)
 		buildTotals(env, s.stage(100, 0))
@@ -146,7 +146,7 @@ func TestAnAmbiguousCommit(t *testing.T) {
 			s.start(env).finish()
 			s.expect(wantTotals(1000))
 			if n < 10 {
-				t.Error("only", n, "commits")
+				s.Error("only", n, "commits")
 			}
 		})
 	}
@@ -188,12 +188,12 @@ func TestACrashAtEveryStepOfTheEnd(t *testing.T) {
 			env := s.resumed(1, seldom, "latest")
 			buildTotals(env, s.stage(20, 0))
 			if err := s.start(env).wait(); err != nil && !strings.Contains(err.Error(), "has FINISHED") {
-				t.Errorf("after operation %d: %v", i, err)
+				s.Errorf("after operation %d: %v", i, err)
 			}
 			s.expect(wantTotals(20))
 		}
 		if committed < 3 {
-			t.Error("only", committed, "steps")
+			s.Error("only", committed, "steps")
 		}
 	})
 }

@@ -95,6 +95,13 @@ func (s *stand) start(env *weir.Env) *running {
 	}()
 	s.runs = append(s.runs, r)
 	synctest.Wait()
+	select {
+	case <-r.done:
+		if r.handle == nil {
+			s.Fatal("the job did not start: ", r.err)
+		}
+	default:
+	}
 	return r
 }
 

@@ -2,6 +2,8 @@ package files
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -64,12 +66,23 @@ func (s LineSource) look(ctx context.Context, roots []string, seen map[string]bo
 	if err != nil {
 		return nil, err
 	}
+	return s.cutNew(roots, sizes, seen)
+}
+
+// cutNew cuts the files that were not seen into splits. One that went since it was listed was never there, as in finder.walk,
+// but for those that the user named.
+func (s LineSource) cutNew(roots []string, sizes map[string]int64, seen map[string]bool) (*looking, error) {
 	l := &looking{}
 	for _, path := range slices.Sorted(maps.Keys(sizes)) {
 		if seen[path] {
 			continue
 		}
-		if err := checkReadable(path); err != nil {
+		err := checkReadable(path)
+		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(roots, path) {
+			delete(sizes, path)
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		l.splits = append(l.splits, cut(path, sizes[path], s.splitSize)...)

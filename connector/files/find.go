@@ -26,12 +26,22 @@ func checkReadable(path string) error {
 func inputError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return weir.NonRecoverable(fmt.Errorf("files: the input %s does not exist: give Lines the path of a file or directory", path))
+		return weir.NonRecoverable(&missingError{path})
 	case errors.Is(err, fs.ErrPermission):
 		return weir.NonRecoverable(fmt.Errorf("files: the input %s may not be read: permit it to the user that runs the job", path))
 	}
 	return fmt.Errorf("files: opening the input %s: %w", path, err)
 }
+
+// missingError says that an input does not exist.
+type missingError struct{ path string }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("files: the input %s does not exist: give Lines the path of a file or directory", e.path)
+}
+
+// Is makes it fs.ErrNotExist.
+func (*missingError) Is(err error) bool { return err == fs.ErrNotExist }
 
 // finder lists the input files: path and length, the empty ones left out.
 type finder struct {
@@ -63,8 +73,8 @@ func find(ctx context.Context, roots, patterns []string) (map[string]int64, erro
 // add takes a file that the user named.
 func (f *finder) add(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("files: the input %s is neither a regular file nor a directory (%v): it has no offsets to go on from",
-			path, info.Mode().Type())
+		return weir.NonRecoverable(fmt.Errorf("files: the input %s is neither a regular file nor a directory (%v): it has no offsets to go on from",
+			path, info.Mode().Type()))
 	}
 	if info.Size() > 0 {
 		f.sizes[path] = info.Size()

@@ -147,7 +147,7 @@ func (s LineSource) validate() error {
 	if !(s.rate >= 0) {
 		wrong("Rate: %v is not a number of records a second", s.rate)
 	}
-	return errors.Join(errs...)
+	return weir.NonRecoverable(errors.Join(errs...))
 }
 
 func (s LineSource) withDefaults() LineSource {

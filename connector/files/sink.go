@@ -79,7 +79,7 @@ func (o *sinkOptions) validate() error {
 	if o.rollRecords < 0 {
 		errs = append(errs, fmt.Errorf("files: RollRecords: %d is not a number of records", o.rollRecords))
 	}
-	return errors.Join(errs...)
+	return weir.NonRecoverable(errors.Join(errs...))
 }
 
 // sink is the two-phase sink behind Sink.
@@ -122,7 +122,7 @@ func (k *sink[T]) Restore(w weir.Writer[T], states [][]byte) error {
 	for i, state := range states {
 		l, err := decodeLineage(state)
 		if err != nil {
-			return err
+			return weir.NonRecoverable(err) // it is of another version, or damaged
 		}
 		if err := w.(*writer[T]).parts.succeed(l, i == 0); err != nil {
 			return err

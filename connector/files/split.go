@@ -1,6 +1,10 @@
 package files
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weirstream/weir"
+)
 
 // Split is a range of bytes of a file, and how far its lines were read. It owns the lines that begin in the range, also the
 // end of the last one, which may lie behind it:
@@ -29,7 +33,7 @@ func (s Split) SplitID() string { return fmt.Sprintf("%s@%d", s.Path, s.Start) }
 // check tells why the split cannot be one that this package made.
 func (s *Split) check() error {
 	if s.Path == "" || s.Start < 0 || s.End < s.Start || s.Size < s.End || s.Offset < s.Start || s.Offset > s.Size {
-		return fmt.Errorf("files: no file has a split %+v: the checkpoint is not one of this source", *s)
+		return weir.NonRecoverable(fmt.Errorf("files: no file has a split %+v: the checkpoint is not one of this source", *s))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weirstream/weir"
 	"github.com/weirstream/weir/codec"
 )
 
@@ -37,8 +38,12 @@ func (e *enumerator) Snapshot(int64) ([]byte, error) {
 	return stateCodec.Append([]byte{stateVersion}, &s)
 }
 
-// restore takes over a state.
+// restore takes over a state. What it cannot read no restart will change.
 func (e *enumerator) restore(state []byte) error {
+	return weir.NonRecoverable(e.read(state))
+}
+
+func (e *enumerator) read(state []byte) error {
 	var s enumeratorState
 	if len(state) == 0 || state[0] != stateVersion {
 		return fmt.Errorf("files: the state of the found files, %.16q, is not of version %d: "+

@@ -117,7 +117,7 @@ func (r *running) startMaster() error {
 	r.worker = worker.New(worker.Options{Send: func(m worker.Message) { r.master.Receive(m) }, Carry: j.Carry, Limits: limits(j.Config),
 		BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit})
 	r.master, err = jobmaster.New(jobmaster.Options{
-		ID: r.id, Graph: j.Graph, Machine: machine, Store: r.store, InlineMax: int(j.Config.Get(config.InlineThreshold)),
+		ID: r.id, Graph: j.Graph, Machine: machine, Store: r.store, InlineMax: inlineMax(j.Config),
 		Recovered: points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})

@@ -44,6 +44,14 @@ func taskOptions(c *config.Config) task.Options {
 	}
 }
 
+// inlineMax is the inline threshold as storage.WriterOptions has it, where 0 means the default.
+func inlineMax(c *config.Config) int {
+	if n := int(c.Get(config.InlineThreshold)); n > 0 {
+		return n
+	}
+	return -1
+}
+
 // limits bound the channels. One slice of input may put as much again into a full one before its sender waits.
 func limits(c *config.Config) exchange.Limits {
 	n := c.Get(config.QueueBatches)

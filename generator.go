@@ -54,11 +54,11 @@ func (g Generated[T]) Enumerator(ctx EnumeratorContext[Lane], state []byte) (Enu
 	}
 	var s laneState
 	if err := json.Unmarshal(state, &s); err != nil {
-		return nil, fmt.Errorf("weir: reading the state of a generator's lanes: %w", err)
+		return nil, NonRecoverable(fmt.Errorf("weir: reading the state of a generator's lanes: %w", err))
 	}
 	if s.Version != laneStateVersion {
-		return nil, fmt.Errorf("weir: the state of a generator's lanes has version %d, this program knows %d: "+
-			"restore it with the version of Weir that wrote it, or a newer one", s.Version, laneStateVersion)
+		return nil, NonRecoverable(fmt.Errorf("weir: the state of a generator's lanes has version %d, this program knows %d: "+
+			"restore it with the version of Weir that wrote it, or a newer one", s.Version, laneStateVersion))
 	}
 	return &laneEnumerator{ctx: ctx, pending: s.Pending}, nil
 }
@@ -89,7 +89,7 @@ func (l *Lane) over() bool { return l.N != Endless && l.Next >= l.N }
 // check tells why the lane cannot be read: only one that never came from a generator.
 func (l *Lane) check() error {
 	if l.Of < 1 || l.Index < 0 || l.Index >= l.Of || l.N < Endless || l.Next < l.Index || (l.Next-l.Index)%l.Of != 0 {
-		return fmt.Errorf("weir: a generator has no lane %+v: the checkpoint is not one of this source", *l)
+		return NonRecoverable(fmt.Errorf("weir: a generator has no lane %+v: the checkpoint is not one of this source", *l))
 	}
 	return nil
 }
@@ -157,8 +157,8 @@ func (r *laneReader[T]) AddSplits(splits []Lane) error {
 			return err
 		}
 		if l.N != r.source.n {
-			return fmt.Errorf("weir: the checkpoint is of a source of %s, and this one is of %s: "+
-				"restore with as many as before, or start without a checkpoint", recordCount(l.N), recordCount(r.source.n))
+			return NonRecoverable(fmt.Errorf("weir: the checkpoint is of a source of %s, and this one is of %s: "+
+				"restore with as many as before, or start without a checkpoint", recordCount(l.N), recordCount(r.source.n)))
 		}
 		if !l.over() {
 			r.lanes = append(r.lanes, l)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Env struct {
 	hooks       []jobmaster.Hook
 	problems    graph.Problems           // found while the graph was built
 	sides       map[sideKey]reflect.Type // declared side outputs
+	refused     []*graph.Node            // operators whose functions were refused
 }
 
 // NewEnv makes an environment. It takes Weir's own arguments (-s, -n, -p, -D key=value, --config) out of os.Args, so that the
@@ -80,6 +82,14 @@ func (e *Env) Set(key string, value any) *Env {
 
 // Hook adds a hook that takes part in checkpoints on the job master.
 func (e *Env) Hook(h MasterHook) *Env {
+	if h == nil {
+		e.problem("Hook (at %s) was given a nil hook", userLine())
+		return e
+	}
+	same := func(o jobmaster.Hook) bool { return o.ID() == h.ID() }
+	if h.ID() == "" || slices.ContainsFunc(e.hooks, same) {
+		e.problem("Hook (at %s) was given a hook of the ID %q: its state is found by the ID, so it must have one, and of its own", userLine(), h.ID())
+	}
 	e.hooks = append(e.hooks, hookAdapter{h})
 	return e
 }
@@ -125,7 +135,7 @@ type CheckpointConfig struct {
 	TolerableFailures int
 	// Retained is how many completed checkpoints are kept; default 1.
 	Retained int
-	// Unaligned lets barriers overtake records.
+	// Unaligned lets barriers overtake records. This version of Weir refuses it.
 	Unaligned bool
 	// Retention says which checkpoints stay when the job ends.
 	Retention Retention

@@ -55,3 +55,34 @@ func TestAFunctionMayHaveATime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two hooks of one id could not both get their state back; every checkpoint would fail.
+func TestHooksAreToldApart(t *testing.T) {
+	inLab(t, func(l *lab) {
+		env := l.env(1).Hook(&counter{N: &notes{}}).Hook(&counter{N: &notes{}}).Hook(nil)
+		numbersOf(env).To(Discard[int64]())
+		l.fails(env, `a hook of the ID "counter"`, "env_test.go:", "a nil hook")
+	})
+}
+
+// lagger is a tape whose enumerator says that it works off a backlog.
+type lagger struct{ *tape[int64] }
+
+func (s lagger) Enumerator(ctx EnumeratorContext[Strip], state []byte) (Enumerator[Strip], error) {
+	e, err := s.tape.Enumerator(ctx, state)
+	ctx.Backlog(true)
+	return e, err
+}
+
+// While a source works off a backlog, checkpoints come at their other interval.
+func TestABacklogPutsCheckpointsOff(t *testing.T) {
+	inLab(t, func(l *lab) {
+		env := l.env(1).Set("execution.checkpointing.interval", "1s").Set("execution.checkpointing.interval-during-backlog", "1h")
+		env.From(lagger{newTape[int64](1)}).UID("tape").To(Discard[int64]())
+		r := l.start(env)
+		r.pass(time.Minute)
+		if next := r.checkpoint(); next > 2 { // one may have come before the backlog was known
+			t.Errorf("there were %d checkpoints in a minute", next-1)
+		}
+	})
+}

@@ -27,6 +27,7 @@ func (m *laneMaster) Assign(subtask int, splits ...Lane) {
 }
 func (m *laneMaster) NoMoreSplits(subtask int)                                       { m.readers[subtask].NoMoreSplits() }
 func (m *laneMaster) Parallelism() int                                               { return len(m.readers) }
+func (m *laneMaster) Backlog(bool)                                                   {}
 func (m *laneMaster) Run(func(context.Context) (any, error), func(any, error) error) {}
 func (m *laneMaster) Readers() (there []int) {
 	for i, r := range m.readers {

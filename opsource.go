@@ -334,6 +334,9 @@ func (c enumeratorContext[S]) Readers() []int { return c.ctx.Readers() }
 // Parallelism implements EnumeratorContext.
 func (c enumeratorContext[S]) Parallelism() int { return c.ctx.Parallelism() }
 
+// Backlog implements EnumeratorContext.
+func (c enumeratorContext[S]) Backlog(backlog bool) { c.ctx.Backlog(backlog) }
+
 // Run implements EnumeratorContext.
 func (c enumeratorContext[S]) Run(work func(context.Context) (any, error), done func(any, error) error) {
 	c.ctx.Run(work, done)

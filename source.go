@@ -46,6 +46,9 @@ type EnumeratorContext[S Split] interface {
 	Readers() []int
 	// Parallelism is the number of subtasks of the source.
 	Parallelism() int
+	// Backlog says whether the source works off a backlog (Flink's setIsProcessingBacklog): meanwhile checkpoints come at
+	// execution.checkpointing.interval-during-backlog. At first it does not.
+	Backlog(backlog bool)
 	// Run does slow work on a goroutine of its own; done then runs on the enumerator's goroutine. An error of done fails the job's
 	// attempt.
 	Run(work func(context.Context) (any, error), done func(any, error) error)

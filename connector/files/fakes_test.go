@@ -26,6 +26,7 @@ func (m *fakeMaster) Assign(subtask int, splits ...Split) {
 func (m *fakeMaster) NoMoreSplits(subtask int) { m.over[subtask] = true }
 func (m *fakeMaster) Readers() []int           { return m.there }
 func (m *fakeMaster) Parallelism() int         { return m.parallelism }
+func (m *fakeMaster) Backlog(bool)             {}
 func (m *fakeMaster) Run(work func(context.Context) (any, error), done func(any, error) error) {
 	m.running = append(m.running, func() error { return done(work(context.Background())) })
 }

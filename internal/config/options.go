@@ -188,7 +188,8 @@ var Unaligned = &Option[bool]{
 	Default: false,
 	Doc: "Whether barriers may overtake records in flight, which then are part of the checkpoint: checkpoints stay fast under " +
 		"back-pressure. Needs `EXACTLY_ONCE` and one checkpoint at a time.",
-	kind: bools,
+	Differs: "This version of Weir has aligned checkpoints only, and refuses `true`.",
+	kind:    bools,
 }
 
 // AlignedTimeout is how long an unaligned checkpoint first tries to be aligned.
@@ -429,7 +430,8 @@ var BufferTimeout = &Option[time.Duration]{
 	Key:     "execution.buffer-timeout.interval",
 	Aliases: []string{"execution.buffer-timeout"},
 	Default: 100 * time.Millisecond,
-	Doc:     "How long a record may wait for its batch to fill before the batch is sent; `0`: each record is sent at once.",
+	Doc: "How long a record may wait for its batch to fill before the batch is sent; `0`: until the task has worked off the slice " +
+		"of its input at hand, at most 128 records.",
 	Differs: "A task without more input sends at once, whatever the interval.",
 	kind:    durations,
 	limit:   atLeast(durations, 0),
@@ -439,10 +441,11 @@ var BufferTimeout = &Option[time.Duration]{
 var BatchRecords = &Option[int]{
 	Key:     "weir.exchange.batch-records",
 	Default: 1024,
-	Doc:     "How many records a batch between tasks holds at most. Batches start small and grow with the traffic.",
+	Doc: "How many records a batch between tasks holds at most; large records make fewer, about 32 KiB of them. Batches start " +
+		"small and grow with the traffic.",
 	Differs: "Flink counts bytes: taskmanager.memory.segment-size.",
 	kind:    ints,
-	limit:   between(ints, 1, 1<<20),
+	limit:   between(ints, 1, 1024),
 }
 
 // QueueBatches is how many batches a channel holds.

@@ -40,7 +40,6 @@ const (
 	batchMost      = 1024     // records in a batch, at most
 	batchBytes     = 32 << 10 // bytes of values in a batch, about
 	pooledAtMost   = 64       // batches that a pool keeps
-	sliceRecords   = 128      // records that a chain's head takes between two looks at its mailbox, at most
 	recordsAtLeast = 16       // however large they are
 )
 

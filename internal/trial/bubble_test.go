@@ -126,8 +126,9 @@ func (tr *trial) start(n, parallelism int) *life {
 	env := tr.env(n > 0 && !tr.anew, parallelism, "/checkpoints")
 	tr.anew = false
 	programOf(tr.Program).build(env, stage{records: tr.Records, rate: tr.Rate, faults: tr.faults, sink: topic{l.world.broker, tr.faults}.sink()})
+	disk := storage.Faulty(slow(l.world.disk, tr.Slow, tr.rng.Uint64()), tr.disk...)
 	ctx = cluster.WithTuning(ctx, func(j *cluster.Job) {
-		j.FS, j.Log = storage.Faulty(slow(l.world.disk, tr.Slow, tr.rng), tr.disk...), slog.New(&tr.log)
+		j.FS, j.Log = disk, slog.New(&tr.log)
 		j.Exit = func(message string) { panic(message) }
 		j.Started = func(*cluster.Handle) { l.started = true }
 		if tr.Messages != nil {
@@ -142,7 +143,7 @@ func (tr *trial) start(n, parallelism int) *life {
 // equip gives the broker its faults.
 func (tr *trial) equip(b *broker) {
 	if tr.Slow > 0 {
-		b.delay = pauses(tr.Slow, tr.rng)
+		b.delay = pauses(tr.Slow, tr.rng.Uint64())
 	}
 	if tr.Broker == 0 {
 		return

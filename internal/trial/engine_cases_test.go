@@ -37,7 +37,7 @@ func TestTheInputEndsDuringACheckpoint(t *testing.T) {
 	for seed := range uint64(60) {
 		onStand(t, func(s *stand) {
 			rng := rand.New(rand.NewPCG(seed, 10))
-			s.fs = slow(s.disk, 3*time.Millisecond, rng)
+			s.fs = slow(s.disk, 3*time.Millisecond, rng.Uint64())
 			env := s.env(1+rng.IntN(4), time.Duration(10+rng.IntN(20))*time.Millisecond).Set("execution.checkpointing.max-concurrent-checkpoints", 1+rng.IntN(2))
 			n := int64(20 + rng.IntN(200))
 			buildTotals(env, s.stage(n, 2000))
@@ -179,20 +179,17 @@ func TestADrainEndsTheTimeOfAnIdleInput(t *testing.T) {
 // checkpoint meanwhile completes behind them, and each has fired once.
 func TestThousandsOfTimersAtOnce(t *testing.T) {
 	const keys = 2000
-	build := func(s *stand, env *weir.Env, busy bool) *weir.Env {
+	build := func(s *stand, env *weir.Env) *weir.Env {
 		marks := weir.Watermarks[int64]{Timestamp: moment}
 		numbers := env.From(weir.Generate(keys+1, func(i int64) int64 { return i * i / keys }), marks).UID("numbers").Parallelism(1)
 		none := env.From(weir.Generate(0, func(i int64) int64 { return 0 }), marks).UID("none").Parallelism(1)
-		l := &late{At: keys - 1}
-		if busy {
-			l.Work = func() { pass(time.Millisecond) }
-		}
+		l := &late{At: keys - 1, Work: func() { pass(time.Millisecond) }}
 		self := func(v int64) int64 { return v }
 		numbers.Connect(none).KeyBy(self, self).Process(l).UID("late").To(topic{s.broker, s.faults}.sink()).UID("out")
 		return env
 	}
 	onStand(t, func(s *stand) {
-		r := s.start(build(s, s.env(1, seldom), true))
+		r := s.start(build(s, s.env(1, seldom)))
 		pass(100 * time.Millisecond)
 		began := time.Now()
 		r.cancel()
@@ -201,11 +198,10 @@ func TestThousandsOfTimersAtOnce(t *testing.T) {
 		}
 	})
 	onStand(t, func(s *stand) {
-		r := s.start(build(s, s.env(1, seldom), true))
+		r := s.start(build(s, s.env(1, seldom)))
 		pass(100 * time.Millisecond)
-		from := r.checkpoint()
-		r.crash()
-		s.start(build(s, s.resumed(3, seldom, from), false)).finish()
+		r.checkpoint()
+		r.finish()
 		want, counts := bag{}, map[int64]int{}
 		for i := range int64(keys + 1) {
 			counts[i*i/keys]++

@@ -192,11 +192,11 @@ func (s storageFault) rule() *storage.Rule {
 }
 
 // slow is a file system each operation of which takes a random time.
-func slow(fs storage.FS, most time.Duration, rng *rand.Rand) storage.FS {
+func slow(fs storage.FS, most time.Duration, seed uint64) storage.FS {
 	if most == 0 {
 		return fs
 	}
-	pause := pauses(most, rng)
+	pause := pauses(most, seed)
 	return storage.Faulty(fs, &storage.Rule{Hook: func(storage.Op, string) { pause() }})
 }
 
@@ -204,7 +204,7 @@ func slow(fs storage.FS, most time.Duration, rng *rand.Rand) storage.FS {
 // subtask is ahead of another.
 func toil(most time.Duration, rng *rand.Rand) func(where string) {
 	var mu sync.Mutex
-	pause := pauses(most, rand.New(rand.NewPCG(rng.Uint64(), 6)))
+	pause := pauses(most, rng.Uint64())
 	return func(string) {
 		mu.Lock()
 		busy := rng.IntN(8) == 0
@@ -215,9 +215,10 @@ func toil(most time.Duration, rng *rand.Rand) func(where string) {
 	}
 }
 
-// pauses makes a function that sleeps for a random time.
-func pauses(most time.Duration, rng *rand.Rand) func() {
+// pauses makes a function that sleeps for a random time; any goroutine may call it.
+func pauses(most time.Duration, seed uint64) func() {
 	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(seed, 6))
 	return func() {
 		mu.Lock()
 		d := time.Duration(rng.Int64N(int64(most)))

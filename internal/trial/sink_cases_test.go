@@ -3,6 +3,8 @@ package trial
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -128,12 +130,12 @@ func TestAnEmptyTransaction(t *testing.T) {
 func TestAnAmbiguousCommit(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		onStand(t, func(s *stand) {
-			n := 0
+			var n atomic.Int64
 			s.broker.fault = func(op string) (before, after error) {
 				if op != "commit" {
 					return nil, nil
 				}
-				if n++; n%3 == 0 {
+				if n.Add(1)%3 == 0 {
 					return nil, nil
 				}
 				if done {
@@ -145,8 +147,8 @@ func TestAnAmbiguousCommit(t *testing.T) {
 			buildTotals(env, s.stage(1000, 3000))
 			s.start(env).finish()
 			s.expect(wantTotals(1000))
-			if n < 10 {
-				s.Error("only", n, "commits")
+			if n.Load() < 10 {
+				s.Error("only", n.Load(), "commits")
 			}
 		})
 	}
@@ -171,8 +173,11 @@ func TestNotificationsAstray(t *testing.T) {
 func TestACrashAtEveryStepOfTheEnd(t *testing.T) {
 	t.Skip("a job that dies between the deletion of its last checkpoint and the record of its end has neither: jobmaster.finish records it too late")
 	onStand(t, func(s *stand) {
-		var clones []world
+		var mu sync.Mutex
+		var clones []world // protected by mu
 		s.fs = everyStep(s.disk, func() {
+			mu.Lock()
+			defer mu.Unlock()
 			clones = append(clones, world{s.disk.CrashClone(nil), s.broker.clone()})
 		})
 		env := s.env(1, seldom)

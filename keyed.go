@@ -321,14 +321,20 @@ func (o *keyedProcess[K, T, U]) Push(b *operator.Batch[T]) error {
 	return each(&o.keyedCore, o.by, &o.keys, b, o.f.Process)
 }
 
-// Reduce merges the records of each key into one, and emits the result after each record.
+// Reduce merges the records of each key into one, and emits the result after each record. f may change a in place.
 func (k KeyedStream[K, T]) Reduce(f func(a, b T) T) Stream[T] {
-	return k.process[T]("Reduce", &reduce[K, T]{f: f})
+	r := &reduce[K, T]{f: f}
+	if c, err := codec.For[T](); err == nil && !c.Flat() { // of an error the declaration of Acc tells
+		r.clone = c.Clone
+	}
+	return k.process[T]("Reduce", r)
 }
 
+// reduce keeps a copy of what it emits, so that what f changes is nobody else's.
 type reduce[K comparable, T any] struct {
-	f   func(a, b T) T
-	Acc Value[T] `state:"reduce"`
+	f     func(a, b T) T
+	clone func(T) T // nil: a T refers to nothing
+	Acc   Value[T]  `state:"reduce"`
 }
 
 // Process implements KeyedFunction.
@@ -336,13 +342,17 @@ func (r *reduce[K, T]) Process(_ *KeyedContext[K], v T, out Out[T]) error {
 	if old, ok := r.Acc.Lookup(); ok {
 		v = r.f(old, v)
 	}
-	r.Acc.Set(v)
+	own := v
+	if r.clone != nil {
+		own = r.clone(v)
+	}
+	r.Acc.Set(own)
 	out.Emit(v)
 	return nil
 }
 
 // Scan keeps a state of type S for each key, the zero S at first, and makes of the state and each record the next state and
-// a record to emit. state is the name of the state.
+// a record to emit, which must not refer to what f changes in s later. state is the name of the state.
 func (k KeyedStream[K, T]) Scan[S, U any](state string, f func(s S, v T) (S, U)) Stream[U] {
 	return k.process[U]("Scan", &scan[K, T, S, U]{f: f, name: state})
 }

@@ -13,7 +13,9 @@ type Out[T any] struct {
 	splits *splitProgress // of a source's reader; else nil
 }
 
-// Emit sends v on, with the timestamp of the record or timer being processed.
+// Emit sends v on, with the timestamp of the record or timer being processed. It is not copied on its way, not between the
+// tasks of a process either: what v refers to (slices, maps, pointers) must not change afterwards, so of a state's value that
+// is changed in place a copy is to be emitted.
 func (o Out[T]) Emit(v T) { o.e.Emit(v) }
 
 // EmitAt sends v on, with a timestamp of its own.

@@ -4,6 +4,8 @@ export GOTOOLCHAIN := go1.27.3
 SEED ?=
 SIM_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+TRIALS ?= 1000
+PROCESSES ?= 50
 BENCH_FLINK ?=
 
 .DEFAULT_GOAL := help
@@ -51,5 +53,6 @@ bench-flink: ## Weir beside Apache Flink, 8 minutes, after bench/flink/install.s
 sim: ## simulate the checkpoint protocol: SIM_SECONDS=60, SEED= to begin with
 	SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) go test ./internal/checkpoint -run 'TestSimulation$$|TestPlantedFaults' -count=1 -timeout 0 -v
 
-soak: ## kill a real job at random, again and again: SOAK_SECONDS=600, SEED=
+soak: ## jobs through failures of every kind: TRIALS=1000 by seed, SOAK_SECONDS=600 of kills, SEED= to begin with
+	TRIALS=$(TRIALS) PROCESSES=$(PROCESSES) SEED=$(SEED) go test ./internal/trial -run 'TestTrials|TestProcesses' -count=1 -timeout 0
 	SOAK_SECONDS=$(SOAK_SECONDS) SEED=$(SEED) go test ./examples/j1 -run TestSoak -count=1 -timeout 0 -v

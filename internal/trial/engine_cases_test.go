@@ -96,7 +96,7 @@ func TestTheCommitOfAStopFails(t *testing.T) {
 			pass(300 * time.Millisecond)
 			r.checkpoint()
 			pass(100 * time.Millisecond)
-			s.faults.left = []fault{{Where: "sink.commit", Nth: s.faults.passed["sink.commit"] + 1, Panic: panics}}
+			s.faults.next("sink.commit", panics)
 			a, err := r.handle.TriggerSavepoint(s.Context(), jobmaster.Savepoint{Kind: checkpoint.Suspend})
 			if err == nil {
 				s.Errorf("the savepoint is reported as a success: %+v", a)

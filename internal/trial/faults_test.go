@@ -52,6 +52,13 @@ func newFaults(all []fault) *faults {
 	return &faults{passed: map[string]int{}, left: slices.Clone(all)}
 }
 
+// next plants a fault at the next time that a place is passed.
+func (f *faults) next(where string, panics bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = append(f.left, fault{Where: where, Nth: f.passed[where] + 1, Panic: panics})
+}
+
 // meet passes a place.
 func (f *faults) meet(where string) error {
 	if f == nil {

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/graph"
@@ -201,11 +202,13 @@ func addNode[U any](e *Env, name string, proto *prototype, factory task.Factory)
 	}
 	_, n.EndsInput = proto.original.(ender[U])
 	if len(proto.problems) > 0 {
+		e.refused = append(e.refused, n)
 		return n
 	}
 	schemas, sides, err := factory().(declared).declare()
 	if err != nil {
 		e.problem("operator %q (made at %s): %v", n.Name, n.Made, err)
+		e.refused = append(e.refused, n)
 	}
 	n.Schemas = schemas
 	for _, s := range schemas {
@@ -226,6 +229,21 @@ func (e *Env) declareSides(n *graph.Node, sides []sideOutput) {
 		}
 		e.sides[sideKey{n.ID, s.name}] = s.typ
 	}
+}
+
+// hasSide tells whether a node declares a side output of that name and type, and reports it if it does not. Of a node whose
+// function was refused nothing is known, and nothing more is said.
+func (e *Env) hasSide(n *graph.Node, name string, typ reflect.Type, line string) bool {
+	declared := e.sides[sideKey{n.ID, name}]
+	switch {
+	case slices.Contains(e.refused, n):
+		return false
+	case declared == nil:
+		e.problem("operator %s has no side output %q of %s (asked for at %s): declare a field X weir.Side[%s] `side:%q`", n.Label(), name, typ, line, typ, name)
+	case declared != typ:
+		e.problem("the side output %q of operator %s is of %s, but asked for as one of %s (at %s)", name, n.Label(), declared, typ, line)
+	}
+	return declared == typ
 }
 
 // sideKey names a side output in a graph.

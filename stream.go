@@ -142,9 +142,7 @@ func (b BroadcastStream[T]) Stream() Stream[T] { return b.s }
 // SideOutput is the records of type X that the operator emits to its declared Side[X] field of that name.
 func (s Stream[T]) SideOutput[X any](name string) Stream[X] {
 	n := s.node("SideOutput")
-	if s.env.sides[sideKey{n.ID, name}] != reflect.TypeFor[X]() {
-		s.env.problem("operator %s has no side output %q of %s (asked for at %s): declare a field `X weir.Side[%s] `+\"`side:%q`\"", n.Label(), name,
-			reflect.TypeFor[X](), userLine(), reflect.TypeFor[X](), name)
+	if !s.env.hasSide(n, name, reflect.TypeFor[X](), userLine()) {
 		return Stream[X]{env: s.env}
 	}
 	return Stream[X]{env: s.env, legs: []leg[X]{{node: n, tag: name, edge: &operator.Edge[X]{}}}}

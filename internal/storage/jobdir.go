@@ -69,12 +69,20 @@ func OpenJobDir(fsys FS, dir string, job base.JobID) (*JobDir, error) {
 		return nil, fmt.Errorf("storage: opening the directory of job %s: %w", job, err)
 	}
 	if d.lock, err = fsys.Lock(path.Join(d.dir, lockName), fmt.Sprintf("process %d", os.Getpid())); err != nil {
-		return nil, fmt.Errorf("storage: the directory of job %s is in use, and only one process may run a job: stop that one first: %w", job, err)
+		return nil, notLocked(job, err)
 	}
 	if err := d.begin(); err != nil {
 		return nil, errors.Join(err, d.lock.Close())
 	}
 	return d, nil
+}
+
+// notLocked tells another process's lock from one that cannot be had at all.
+func notLocked(job base.JobID, err error) error {
+	if _, held := errors.AsType[*LockedError](err); held {
+		return fmt.Errorf("storage: the directory of job %s is in use, and only one process may run a job: stop that one first: %w", job, err)
+	}
+	return fmt.Errorf("storage: locking the directory of job %s: %w", job, err)
 }
 
 // begin starts a run: what it finds decides the run's number and the first free id.

@@ -596,6 +596,16 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}
 }
 
+// A lock that cannot be had at all is not told as another process's.
+func TestLockThatCannotBeMade(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(path.Join(dir, string(testJob), lockName), 0o777))
+	_, err := OpenJobDir(Disk(), dir, testJob)
+	if err == nil || strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("%v", err)
+	}
+}
+
 // holdLock is the other process: it waits to be killed.
 func holdLock(dir string) {
 	d, err := OpenJobDir(Disk(), dir, testJob)

@@ -20,7 +20,7 @@
 //
 // # Invariants
 //
-//  1. A key that is not in the registry is an error that names the nearest one; it is never ignored.
+//  1. A key that is not in the registry is an error that names the nearest one, if one is near; it is never ignored.
 //  2. All problems of all sources are reported at once, each with key, value, reason and origin.
 //  3. A Config holds only values that passed their option's limits and the rules between options. It never changes.
 //  4. An option's old names are read everywhere, and never written; their use is a warning.

@@ -51,9 +51,11 @@ func (e *Error) Error() string {
 
 // unknown is the problem of a key that no option has.
 func unknown(s Setting) Problem {
-	text := fmt.Sprintf("is not an option; do you mean %s?", nearest(s.Key))
+	text := "is not an option; docs/config.md lists them"
 	if reason := why(s.Key); reason != "" {
 		text = "is Flink's, and not an option here: " + plain(reason)
+	} else if near := nearest(s.Key); near != "" {
+		text = fmt.Sprintf("is not an option; do you mean %s?", near)
 	}
 	return Problem{Key: s.Key, Text: text, Origin: s.Origin}
 }

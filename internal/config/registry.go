@@ -101,14 +101,14 @@ func isPrefix(key string) bool {
 	return false
 }
 
-// nearest is the known key that someone who wrote key most likely meant. A key whose end was written in full is nearer
-// than any misspelling: people leave the beginning out.
+// nearest is the known key that someone who wrote key most likely meant; "" where half of it would have to be another. A key
+// whose beginning or end was written in full is nearer than any misspelling: people leave the rest out.
 func nearest(key string) string {
-	best, least := "", int(^uint(0)>>1)
+	best, least := "", len(key)/2+1
 	for _, s := range sections {
 		for _, o := range s.options {
 			d := distance(key, o.key())
-			if strings.HasSuffix(o.key(), "."+key) {
+			if strings.HasSuffix(o.key(), "."+key) || strings.HasPrefix(o.key(), key) {
 				d = 1
 			}
 			if d < least {

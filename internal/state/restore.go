@@ -23,8 +23,8 @@ func (e *SchemaError) Error() string {
 		return fmt.Sprintf("the stored keys are %s, the operator's keys are now %s; give the operator a new UID, or key it as before",
 			e.Stored, e.Declared)
 	case e.Declared == "":
-		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it, or allow non-restored state to drop it",
-			e.State, e.Stored)
+		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it (renamed: with was=%s in its tag), or drop it with "+
+			"-n (--allowNonRestoredState)", e.State, e.Stored, e.State)
 	}
 	return fmt.Sprintf("state %q is stored as %s, but declared as %s; give the state a new name, or its old type back",
 		e.State, e.Stored, e.Declared)

@@ -54,7 +54,8 @@ func (g Generated[T]) Enumerator(ctx EnumeratorContext[Lane], state []byte) (Enu
 	}
 	var s laneState
 	if err := json.Unmarshal(state, &s); err != nil {
-		return nil, NonRecoverable(fmt.Errorf("weir: reading the state of a generator's lanes: %w", err))
+		return nil, NonRecoverable(fmt.Errorf("weir: what the checkpoint has for this source are no lanes of a generator; a source that takes another's place "+
+			"needs a UID of its own: %w", err))
 	}
 	if s.Version != laneStateVersion {
 		return nil, NonRecoverable(fmt.Errorf("weir: the state of a generator's lanes has version %d, this program knows %d: "+

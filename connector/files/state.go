@@ -47,7 +47,7 @@ func (e *enumerator) read(state []byte) error {
 	var s enumeratorState
 	if len(state) == 0 || state[0] != stateVersion {
 		return fmt.Errorf("files: the state of the found files, %.16q, is not of version %d: "+
-			"restore it with the version of Weir that wrote it, or a newer one", state, stateVersion)
+			"restore it with the version of Weir that wrote it, or a newer one; a source that takes another's place needs a UID of its own", state, stateVersion)
 	}
 	rest, err := stateCodec.Decode(state[1:], &s)
 	if err == nil && len(rest) > 0 {

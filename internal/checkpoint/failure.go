@@ -120,14 +120,13 @@ func (c *Coordinator) failed(r *request, line Report) {
 		c.do(FailJob{Exec: line.Exec, Reason: line.Reason, Err: withReason(line.Reason, line.Err)})
 	case counted && c.failures.consecutive > c.cfg.TolerableFailures && !c.restoring && !c.closing:
 		c.failures.consecutive = 0
-		c.do(FailJob{Exec: line.Exec, Reason: line.Reason, Err: thresholdError(line)})
+		c.do(FailJob{Exec: line.Exec, Reason: line.Reason, Err: thresholdError(line, c.cfg.TolerableFailures)})
 	}
 }
 
-func thresholdError(line Report) error {
-	return fmt.Errorf("Exceeded checkpoint tolerable failure threshold. The latest checkpoint failed due to %w, view the "+
-		"Checkpoint History tab or the Job Manager log to find out why continuous checkpoints failed.",
-		withReason(line.Reason, line.Err))
+func thresholdError(line Report, tolerable int) error {
+	return fmt.Errorf("Exceeded checkpoint tolerable failure threshold (execution.checkpointing.tolerable-failed-checkpoints: %d). "+
+		"The latest checkpoint failed due to %w", tolerable, withReason(line.Reason, line.Err))
 }
 
 // withReason is err with the reason told before it, if it does not tell it itself.

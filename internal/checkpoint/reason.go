@@ -91,7 +91,7 @@ var reasonTable = [reasons]about{
 	Shutdown:                  {"CHECKPOINT_COORDINATOR_SHUTDOWN", false, false, "CheckpointCoordinator shutdown."},
 	Suspended:                 {"CHECKPOINT_COORDINATOR_SUSPEND", false, false, "Checkpoint Coordinator is suspending."},
 	FailoverRegion:            {"JOB_FAILOVER_REGION", false, false, "FailoverRegion is restarting."},
-	TaskFailure:               {"TASK_FAILURE", false, false, "Task has failed."},
+	TaskFailure:               {"TASK_FAILURE", false, false, "Task has failed or finished."},
 	TaskCheckpointFailure:     {"TASK_CHECKPOINT_FAILURE", false, false, "Task local checkpoint failure."},
 	UnknownTask:               {"UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE", false, false, "Unknown task for the checkpoint to notify."},
 	FinalizeFailure:           {"FINALIZE_CHECKPOINT_FAILURE", false, true, "Failure to finalize checkpoint."},
@@ -108,7 +108,7 @@ func (r Reason) row() about {
 // String is the reason's name in Flink.
 func (r Reason) String() string { return r.row().name }
 
-// Message is what Flink tells a user.
+// Message is what Flink tells a user; but that Flink calls TaskFailure a failure also where the task has finished.
 func (r Reason) Message() string { return r.row().message }
 
 // Preflight: the checkpoint was refused before it existed.

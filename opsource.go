@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/weirstream/weir/codec"
@@ -128,6 +127,14 @@ func (o *source[T, S]) Open() (err error) {
 	for s := range o.splits.All() {
 		splits = append(splits, s)
 	}
+	return o.add(splits)
+}
+
+// add gives splits to the reader.
+func (o *source[T, S]) add(splits []S) error {
+	for _, s := range splits {
+		o.seen.expect(s.SplitID())
+	}
 	return o.reader.AddSplits(splits)
 }
 
@@ -155,7 +162,7 @@ func (c readerContext) Wake() { c.rt.Wake() }
 func (o *source[T, S]) Event(payload any) error {
 	switch p := payload.(type) {
 	case assigned[S]:
-		return o.reader.AddSplits(p.splits)
+		return o.add(p.splits)
 	case noMoreSplits:
 		o.reader.NoMoreSplits()
 		return nil
@@ -210,6 +217,7 @@ func (o *source[T, S]) Tick(now int64) error {
 	if o.idleSince != 0 && !o.idle {
 		o.Runtime.Wake() // another Poll tells whether it still has nothing
 	}
+	o.seen.pass(o.Runtime.WatermarksEvery, o.marks.Idle)
 	if t := o.seen.watermark(o.marks.OutOfOrderness); t > o.ctx.watermark {
 		return o.core.Watermark(t)
 	}
@@ -237,47 +245,6 @@ func (o *source[T, S]) Complete(id base.CheckpointID) error {
 		return r.CheckpointCompleted(int64(id))
 	}
 	return nil
-}
-
-// splitProgress is how far event time has come in each split of a reader. The source's watermark is the least of them.
-type splitProgress struct {
-	current *progress
-	whole   progress // of readers that name no splits
-	splits  map[string]*progress
-}
-
-func (p *splitProgress) init() {
-	p.whole.largest = base.NoTime
-	p.current = &p.whole
-}
-
-func (p *splitProgress) enter(id string) {
-	if p.splits == nil {
-		p.splits = map[string]*progress{}
-	}
-	s := p.splits[id]
-	if s == nil {
-		s = &progress{largest: base.NoTime}
-		p.splits[id] = s
-	}
-	p.current = s
-}
-
-// finish takes a split out: it holds the watermark back no more.
-func (p *splitProgress) finish(id string) {
-	delete(p.splits, id)
-	p.current = &p.whole
-}
-
-func (p *splitProgress) watermark(late time.Duration) base.EventTime {
-	if len(p.splits) == 0 {
-		return p.whole.watermark(late)
-	}
-	least := base.EndOfTime
-	for s := range maps.Values(p.splits) {
-		least = min(least, s.watermark(late))
-	}
-	return least
 }
 
 // coordinators makes the operator coordinators of a source.

@@ -22,8 +22,9 @@ func (o Out[T]) Emit(v T) { o.e.Emit(v) }
 func (o Out[T]) EmitAt(v T, at time.Time) { o.e.EmitAt(v, base.TimeOf(at)) }
 
 // Split says, in a reader, that the records that follow are of the split with this id. The source's watermark is then the
-// least over the splits that have not been finished by SplitDone, so that no split's records are late because another one is
-// ahead.
+// least over all splits that the reader was given and has not finished by SplitDone, so that no split's records are late because
+// another one is ahead. A split that has had no record for Watermarks.Idle is passed over; without Idle, an empty one holds
+// time back.
 func (o Out[T]) Split(id string) Out[T] {
 	if o.splits != nil {
 		o.e.Push()

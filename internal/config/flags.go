@@ -26,13 +26,17 @@ type Flags struct {
 // A value may follow with "=" too: --config=FILE, -p=4. Take knows nothing of the program's flags, so it takes these wherever
 // they stand, until "--". A "--" before any argument of the program ends Weir's part and is dropped: what follows is the
 // program's, whatever it looks like. A later "--" is the program's own; it stays, and nothing behind it is Weir's.
+//
+// The error names all that is wrong with Weir's arguments. The rest is whole all the same: a program that looks at its own
+// arguments first must not miss one that was given.
 func Take(args []string) (f Flags, rest []string, err error) {
+	var problems []error
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
 			if len(rest) == 0 {
 				i++
 			}
-			return f, append(rest, args[i:]...), nil
+			return f, append(rest, args[i:]...), errors.Join(problems...)
 		}
 		own, name, value, given := recognise(args[i])
 		if own == nil {
@@ -43,17 +47,18 @@ func Take(args []string) (f Flags, rest []string, err error) {
 			value, given = own.implied, true
 		}
 		if !given {
-			i++
-			if i == len(args) || strings.HasPrefix(args[i], "-") {
-				return Flags{}, nil, fmt.Errorf("weir: %s wants a value: %s", name, own.usage)
+			if i+1 == len(args) || strings.HasPrefix(args[i+1], "-") {
+				problems = append(problems, fmt.Errorf("weir: %s wants a value: %s", name, own.usage))
+				continue
 			}
+			i++
 			value = args[i]
 		}
 		if err := own.take(&f, value, Origin(name)); err != nil {
-			return Flags{}, nil, fmt.Errorf("weir: %s %s: %w; want %s", name, value, err, own.usage)
+			problems = append(problems, fmt.Errorf("weir: %s %s: %w; want %s", name, value, err, own.usage))
 		}
 	}
-	return f, rest, nil
+	return f, rest, errors.Join(problems...)
 }
 
 // ownFlag is one of Weir's own.

@@ -57,3 +57,16 @@ func TestTakeRefusals(t *testing.T) {
 		}
 	}
 }
+
+// All that is wrong is told, and the program's own arguments are there.
+func TestTakeRefusesAndGoesOn(t *testing.T) {
+	_, rest, err := Take(strings.Fields("-dir x -p four -s -records 7 -D y"))
+	if !slices.Equal(rest, []string{"-dir", "x", "-records", "7"}) {
+		t.Errorf("the program's arguments: %v", rest)
+	}
+	for _, want := range []string{"-p four", "-s wants a value", "-D y"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q in: %v", want, err)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"

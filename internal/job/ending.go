@@ -52,10 +52,40 @@ func (m *Machine) allTasks() iter.Seq[base.Task] {
 	}
 }
 
-// advanceEnd closes the coordinator once all tasks are gone, and ends the job once it is closed.
+// advanceEnd has the end recorded once all tasks are gone, then closes the coordinator, and ends the job once that is closed.
+// The record comes first: the coordinator deletes the checkpoints that a job which has FINISHED needs no more, and a crash
+// behind that would leave neither them nor a word of why.
 func (m *Machine) advanceEnd() bool {
 	switch e := m.end; {
 	case e.told || slices.ContainsFunc(m.alive, func(n int) bool { return n > 0 }):
+		return false
+	case e.status == Suspended: // another master goes on
+		e.known = true
+		return m.closeCheckpoints(e)
+	case !e.asked:
+		e.asked = true
+		m.do(RecordEnd{e.status})
+		return true
+	default:
+		return m.closeCheckpoints(e)
+	}
+}
+
+// endRecorded goes on with the end. One that is not on record deletes nothing.
+func (m *Machine) endRecorded(a EndRecorded) {
+	if m.end == nil || !m.end.asked || m.end.known {
+		return
+	}
+	m.end.known = true
+	if a.Err != nil {
+		m.end.how = checkpoint.JobSuspended
+	}
+}
+
+// closeCheckpoints closes the coordinator, and ends the job once it is closed.
+func (m *Machine) closeCheckpoints(e *ending) bool {
+	switch {
+	case !e.known:
 		return false
 	case !e.closed:
 		e.closed = true

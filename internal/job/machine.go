@@ -84,6 +84,8 @@ type ending struct {
 	status Status
 	how    checkpoint.JobEnd
 	err    error
+	asked  bool // RecordEnd is out
+	known  bool // and answered, or not needed
 	closed bool // the coordinator knows
 	told   bool // End is out
 }
@@ -143,6 +145,8 @@ func (m *Machine) handle(now checkpoint.Time, e Event) {
 		m.decide(ending{status: Suspended, how: checkpoint.JobSuspended})
 	case Relayed:
 		m.tell(e.Event)
+	case EndRecorded:
+		m.endRecorded(e)
 	case TimePassed:
 		m.tell(checkpoint.TimePassed{})
 	default:

@@ -90,6 +90,9 @@ type (
 	// Relayed is an event for the coordinator: what tasks and operator coordinators tell it, and answers.
 	Relayed struct{ Event checkpoint.CoordinatorEvent }
 
+	// EndRecorded answers RecordEnd. With an Err it may be on record or not.
+	EndRecorded struct{ Err error }
+
 	// TimePassed: the Deadline came.
 	TimePassed struct{}
 )
@@ -104,6 +107,7 @@ func (CheckpointAsked) jobEvent() {}
 func (CancelAsked) jobEvent()     {}
 func (SuspendAsked) jobEvent()    {}
 func (Relayed) jobEvent()         {}
+func (EndRecorded) jobEvent()     {}
 func (TimePassed) jobEvent()      {}
 
 // Action is what a Machine wants done: one of the structs below.
@@ -152,6 +156,10 @@ type (
 		Strategy Kind
 	}
 
+	// RecordEnd: record durably how the job ends. Answer: EndRecorded. Only then are checkpoints deleted that its end makes
+	// useless: a crash in between must leave one or the other.
+	RecordEnd struct{ Status Status }
+
 	// End: the job has ended on this master; nothing follows.
 	End struct {
 		Status Status
@@ -162,6 +170,7 @@ type (
 	}
 )
 
+func (RecordEnd) jobAction()      {}
 func (CancelTasks) jobAction()    {}
 func (ResetOperators) jobAction() {}
 func (DeployTasks) jobAction()    {}

@@ -27,6 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the machine answers into t
 //	restored 5                                a completed checkpoint to start from
 //	started
 //	task 0-3@0 RUNNING                        tasks 0 to 3, attempt 0; FAILED may have a text and "permanent"
+//	recorded                                  the answer to RecordEnd; behind it the text of an error
 //	reset 1                                   the answer to ResetOperators with token 1; behind it the text of an error
 //	location 1, acked 0-3@0 1, written 2, stored 3, discarded 4      answers for the coordinator, by token
 //	savepoint 7 SUSPEND /target cancel        request 7; "-" is no target
@@ -223,6 +224,8 @@ func parseEvent(words []string) ([]Event, error) {
 		return relayed(checkpoint.MetadataWritten{Token: token, Err: textError(words[2:])}), nil
 	case "stored":
 		return relayed(checkpoint.Stored{Token: token, Err: textError(words[2:])}), nil
+	case "recorded":
+		return []Event{EndRecorded{Err: textError(words[1:])}}, nil
 	case "discarded":
 		return relayed(checkpoint.Discarded{Token: token}), nil
 	}
@@ -284,6 +287,8 @@ func show(a Action) string {
 		return fmt.Sprintf("ResetOperators token=%d vertices=%v from=%s", a.Token, a.Vertices, from(a.From))
 	case DeployTasks:
 		return fmt.Sprintf("DeployTasks %s from=%s", execs(a.Tasks), from(a.From))
+	case RecordEnd:
+		return fmt.Sprintf("RecordEnd %v", a.Status)
 	case Relay:
 		return showRelay(a.Action)
 	case Reply:

@@ -333,6 +333,14 @@ func (w *world) perform(a Action) {
 		}
 	case ResetOperators:
 		w.reset(a)
+	case RecordEnd:
+		w.begin(func() {
+			var err error
+			if !w.calm() && w.chance(3) {
+				err = errors.New("the disk is full")
+			}
+			w.step(EndRecorded{Err: err})
+		})
 	case DeployTasks:
 		w.deploy(a)
 	case Relay:

@@ -217,11 +217,6 @@ func (m *Master) finish() {
 		}
 	}
 	m.settle()
-	if m.end.Status != job.Suspended {
-		if err := m.options.Store.SetEndState(m.end.Status.String()); err != nil {
-			m.log.Error("The end state of the job could not be recorded.", "state", m.end.Status.String(), "error", err)
-		}
-	}
 	for _, answer := range m.requests {
 		answer <- Answer{Err: ErrEnded}
 	}

@@ -30,6 +30,8 @@ func (m *Master) perform(a job.Action) {
 		m.reply(a)
 	case job.ReportStatus:
 		m.reportStatus(a)
+	case job.RecordEnd:
+		m.recordEnd(a)
 	case job.ReportRestart:
 		m.log.Warn(a.String())
 	case job.End:
@@ -91,6 +93,19 @@ func (m *Master) runIO(do func() func()) {
 // answer is what an I/O goroutine hands back: one event for the coordinator.
 func (m *Master) answer(e checkpoint.CoordinatorEvent) func() {
 	return func() { m.step(job.Relayed{Event: e}) }
+}
+
+// recordEnd has the storage remember how the job ends.
+func (m *Master) recordEnd(a job.RecordEnd) {
+	m.startIO(func() func() {
+		err := m.options.Store.SetEndState(a.Status.String())
+		return func() {
+			if err != nil {
+				m.log.Error("The end state of the job could not be recorded; its checkpoints stay.", "state", a.Status.String(), "error", err)
+			}
+			m.step(job.EndRecorded{Err: err})
+		}
+	})
 }
 
 func (m *Master) createLocation(a checkpoint.CreateLocation) {

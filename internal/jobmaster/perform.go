@@ -213,8 +213,11 @@ func (m *Master) sweep() {
 	m.unswept = false
 	m.startIO(func() func() {
 		removed, err := m.options.Store.Sweep()
-		if len(removed) > 0 || err != nil {
-			m.log.Info("Files that no checkpoint needs were deleted.", "removed", removed, "error", err)
+		if len(removed) > 0 {
+			m.log.Info("Files that no checkpoint needs were deleted.", "removed", removed)
+		}
+		if err != nil {
+			m.log.Warn("Files that no checkpoint needs could not be deleted; the next checkpoint tries again.", "error", err)
 		}
 		return func() { m.unswept = m.unswept || err != nil }
 	})

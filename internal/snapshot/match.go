@@ -70,6 +70,10 @@ func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 func (o *Operator) inventory() string {
 	states := make([]string, 0, len(o.Schemas)+1)
 	for _, s := range o.Schemas {
+		if strings.HasPrefix(s.Name, "(") { // the engine's own
+			states = append(states, s.Kind)
+			continue
+		}
 		states = append(states, fmt.Sprintf("%s %q", s.Kind, s.Name))
 	}
 	if o.Coordinator != nil {

@@ -20,12 +20,13 @@ func TestMatch(t *testing.T) {
 		t.Errorf("%+v", match)
 	}
 	fewer := Program{Operators: []string{"tally", "lines"}}
+	m.Operators[1].Schemas = append(m.Operators[1].Schemas, StateSchema{Name: "(timers)", Kind: "timers"})
 	_, err = m.Match(fewer, false)
 	var unmatched *UnmatchedError
 	if !errors.As(err, &unmatched) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`operator "counts" (Count) with value "count", map "seen"`, `master hook "log"`, "UIDs are: lines, tally", "--allowNonRestoredState"} {
+	for _, want := range []string{`operator "counts" (Count) with value "count", map "seen", timers;`, `master hook "log"`, "UIDs are: lines, tally", "--allowNonRestoredState"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}

@@ -28,7 +28,7 @@ func TestTheSourcesWatermarkIsTheLeastOverItsSplits(t *testing.T) {
 	want("b is behind", 49)
 	record("b", 300)
 	want("a is behind", 99)
-	for range 3 {
+	for range 4 {
 		record("b", 300+p.splits["b"].largest)
 		p.pass(time.Second, 3*time.Second)
 	}

@@ -31,7 +31,7 @@ type trial struct {
 	faults                       *faults
 	disk                         []*storage.Rule // the plan's storage faults, which outlive the processes
 	log                          journal
-	crashes, refused, unrecorded int
+	crashes, refused int
 	anew                         bool // the next life starts empty
 }
 
@@ -223,10 +223,6 @@ func (tr *trial) nothingLeft(err error) (done bool, _ error) {
 	if len(tr.world.broker.read()) == 0 {
 		tr.anew = true
 		return false, nil
-	}
-	if tr.verdict() == nil { // the crash came after the checkpoints were deleted and before the end was recorded
-		tr.unrecorded++
-		return true, nil
 	}
 	return false, err
 }

@@ -155,9 +155,6 @@ func (r *realTrial) run(t *testing.T) error {
 			goOn = true
 		case code == exitNothingLeft:
 			got, err := r.read()
-			if err == nil && len(got) > 0 && r.verdict() == nil {
-				return nil // it was killed between the deletion of its checkpoints and the record of its end
-			}
 			if err != nil || len(got) > 0 {
 				return fmt.Errorf("there is output, and nothing to go on from: %v", err)
 			}

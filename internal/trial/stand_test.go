@@ -78,6 +78,19 @@ type running struct {
 
 // start starts a job, and returns when it has settled.
 func (s *stand) start(env *weir.Env) *running {
+	r := s.try(env)
+	select {
+	case <-r.done:
+		if r.handle == nil {
+			s.Fatal("the job did not start: ", r.err)
+		}
+	default:
+	}
+	return r
+}
+
+// try is start of a job that may be refused.
+func (s *stand) try(env *weir.Env) *running {
 	r := &running{stand: s, world: s.world, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -95,13 +108,6 @@ func (s *stand) start(env *weir.Env) *running {
 	}()
 	s.runs = append(s.runs, r)
 	synctest.Wait()
-	select {
-	case <-r.done:
-		if r.handle == nil {
-			s.Fatal("the job did not start: ", r.err)
-		}
-	default:
-	}
 	return r
 }
 

@@ -87,7 +87,7 @@ func refuse(r *operator.Restored, sorts ...stateSort) error {
 		}
 		if what != "" {
 			return NonRecoverable(fmt.Errorf("%s is stored, but the operator declares nothing that could take it; declare it "+
-				"as before, or drop it with -n (--allowNonRestoredState)", what))
+				"as before, or allow non-restored state (-n) to drop it", what))
 		}
 	}
 	return nil

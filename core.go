@@ -182,7 +182,16 @@ func (c *core[U]) restoreUnkeyed(r *operator.Restored) error {
 	if c.inst == nil {
 		return refuse(r, listState)
 	}
-	return restoreOperatorState(c.ops, r)
+	err := restoreOperatorState(c.ops, r)
+	c.warnOfDropped(c.ops.Dropped())
+	return err
+}
+
+// warnOfDropped tells which states of the checkpoint the function declares no more: -n has let them go. One subtask is enough.
+func (c *core[U]) warnOfDropped(names []string) {
+	if rt := c.Runtime; len(names) > 0 && rt.Subtask == 0 {
+		rt.Log.Warn("State was dropped that the operator declares no more.", "operator", rt.Name, "uid", rt.UID, "states", names)
+	}
 }
 
 // Snapshot implements operator.Operator.

@@ -213,6 +213,7 @@ func (o *keyedCore[K, U]) Restore(r *operator.Restored) error {
 			return err
 		}
 	}
+	o.warnOfDropped(o.state.Dropped())
 	return o.core.restoreUnkeyed(r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/weirstream/weir"
 	"github.com/weirstream/weir/internal/storage"
@@ -105,7 +106,7 @@ func (k *sink[T]) Writer(ctx weir.WriterContext) (weir.Writer[T], error) {
 	if err != nil {
 		err = fmt.Errorf("files: the sink cannot write to the directory %s: %w; "+
 			"permit it to the user that runs the job, or choose another directory", k.dir, err)
-		if errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
 			err = weir.NonRecoverable(err) // no restart will change it
 		}
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/weirstream/weir"
@@ -104,7 +105,7 @@ func jobMain() {
 	f.DurationVar(&o.interval, "interval", 0, "")
 	f.Parse(os.Args[2:])
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var read atomic.Int64
 	startTelling(ctx, os.Stdout, &read)

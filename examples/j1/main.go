@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/weirstream/weir"
@@ -35,7 +36,7 @@ func main() {
 	flag.Int64Var(&o.panicAt, "panic-at", 0, "panic, once, at this integer")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, env, o); err != nil {
 		fmt.Fprintln(os.Stderr, "j1:", err)

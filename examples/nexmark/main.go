@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weirstream/weir"
@@ -35,7 +36,7 @@ func main() {
 	flag.BoolVar(&o.bare, "bare", false, "only compute the events, in a loop without the engine: what a chained query cannot do without")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, env, o); err != nil {
 		fmt.Fprintln(os.Stderr, "nexmark:", err)

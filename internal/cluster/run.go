@@ -110,6 +110,7 @@ func (r *running) startMaster() error {
 		return err
 	}
 	options := taskOptions(j.Config)
+	options.Log = j.Log
 	if j.Tune != nil {
 		j.Tune(&options)
 	}

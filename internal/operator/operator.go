@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -114,6 +115,8 @@ type Runtime struct {
 	Wake func()
 	// Ask sends a source reader's message to its operator coordinator.
 	Ask func(payload any)
+	// Log hears of what a person should know.
+	Log *slog.Logger
 	// Doing is where the task notes whose user code runs, for the message of a panic.
 	Doing *string
 }

@@ -44,6 +44,9 @@ func (e *UsageError) Error() string {
 	return fmt.Sprintf("state %q: %s", e.State, e.Problem)
 }
 
+// NonRecoverable is true: the same program does the same again, so no restart helps.
+func (e *UsageError) NonRecoverable() bool { return true }
+
 const (
 	otherKey = "the key of a record is not the one that it had when it was sent here: the function given to KeyBy must return the " +
 		"same key whenever it is asked for the same record (it must not read a clock, a random number or anything that changes)"

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/weirstream/weir/internal/exchange"
 	"github.com/weirstream/weir/internal/graph"
@@ -107,8 +108,16 @@ func (t *Task) runtime(i int) *operator.Runtime {
 		WatermarksEvery: t.spec.Options.WatermarksEvery, Now: func() int64 { return t.wall },
 		Mail: func(do func() error) { t.box.post(do) }, Wake: t.wake,
 		Ask:   func(payload any) { t.spec.Up.Ask(t.spec.Exec, payload) },
-		Doing: &t.doing,
+		Doing: &t.doing, Log: t.log(),
 	}
+}
+
+// log is where people are told; never nil.
+func (t *Task) log() *slog.Logger {
+	if l := t.spec.Options.Log; l != nil {
+		return l
+	}
+	return slog.New(slog.DiscardHandler)
 }
 
 // wake says that the source has something again. Any goroutine may call it.

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -57,6 +58,8 @@ type Options struct {
 	Checkpointed bool
 	// Synced hears how long the synchronous part of a snapshot took, on the task's goroutine; nil: nobody wants to know.
 	Synced func(x base.Exec, id base.CheckpointID, took time.Duration)
+	// Log hears of what a person should know; nil: nobody does.
+	Log *slog.Logger
 	// Clock is processing time in nanoseconds since the Unix epoch; nil: the machine's.
 	Clock func() int64
 }

@@ -109,7 +109,7 @@ func TestASnapshotBetweenTimers(t *testing.T) {
 	}
 
 	w := storage.NewWriter(storage.Memory(), "memory:", storage.WriterOptions{})
-	if err := part.Write(w, &s); err != nil {
+	if err := part.Write(w, snapshot.Native, &s); err != nil {
 		t.Fatal(err)
 	}
 	part.Release()

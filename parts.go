@@ -12,15 +12,15 @@ import (
 )
 
 // addWriter has a part write something more.
-func addWriter(part *operator.Part, write func(storage.Writer, *snapshot.Subtask) error) {
+func addWriter(part *operator.Part, write func(storage.Writer, snapshot.Format, *snapshot.Subtask) error) {
 	before := part.Write
-	part.Write = func(w storage.Writer, s *snapshot.Subtask) error {
+	part.Write = func(w storage.Writer, f snapshot.Format, s *snapshot.Subtask) error {
 		if before != nil {
-			if err := before(w, s); err != nil {
+			if err := before(w, f, s); err != nil {
 				return err
 			}
 		}
-		return write(w, s)
+		return write(w, f, s)
 	}
 }
 
@@ -30,7 +30,7 @@ func addKeyedState(part *operator.Part, keyed *state.KeyedSnapshot, r base.KeyGr
 	if keyed.Empty() {
 		return
 	}
-	addWriter(part, func(w storage.Writer, s *snapshot.Subtask) error {
+	addWriter(part, func(w storage.Writer, f snapshot.Format, s *snapshot.Subtask) error {
 		h, err := writeObject(w, "keyed", func(o storage.Object) error { _, err := keyed.WriteTo(o); return err })
 		s.Keyed = append(s.Keyed, snapshot.KeyedHandle{Range: r, Handle: h})
 		return err
@@ -43,7 +43,7 @@ func addOperatorState(part *operator.Part, ops *state.Operator) {
 	if lists.Empty() {
 		return
 	}
-	addWriter(part, func(w storage.Writer, s *snapshot.Subtask) error {
+	addWriter(part, func(w storage.Writer, f snapshot.Format, s *snapshot.Subtask) error {
 		h, err := writeObject(w, "lists", func(o storage.Object) error { _, err := lists.WriteTo(o); return err })
 		for _, l := range lists.Lists() {
 			l.Handle = h

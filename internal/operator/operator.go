@@ -74,8 +74,8 @@ type Lagging interface {
 
 // Part is one operator's part of a checkpoint, after its synchronous part.
 type Part struct {
-	// Write stores the state, on any goroutine; nil where all is in State already.
-	Write func(w storage.Writer, state *snapshot.Subtask) error
+	// Write stores the state in a format, on any goroutine; nil where all is in State already.
+	Write func(w storage.Writer, f snapshot.Format, state *snapshot.Subtask) error
 	// Release says, on the subtask's goroutine, that Write has returned or will never be called. A task that ends in between
 	// does not: its state goes with it.
 	Release func()

@@ -77,6 +77,8 @@ type Operator struct {
 	Finished bool
 	// Schemas are the declared states.
 	Schemas []StateSchema
+	// InFlight are the types of the records in flight to the operator.
+	InFlight []EdgeSchema
 	// Coordinator is the operator coordinator's (the enumerator's) state; nil: it has none.
 	Coordinator *Handle
 	// Subtasks are all of them, in the order of their indexes: one that had nothing to save says so.
@@ -132,6 +134,10 @@ type Subtask struct {
 	Watermark, PendingWatermark base.EventTime
 	Keyed                       []KeyedHandle
 	Lists                       []ListHandle
+	// Rows are the states of a canonical savepoint, in place of Keyed and Lists.
+	Rows []RowsHandle
+	// InFlight are records that the barrier overtook on their way to the subtask, one entry for each edge.
+	InFlight []InFlightHandle
 }
 
 // KeyedHandle is keyed state of a range of key groups.
@@ -173,6 +179,47 @@ type ListHandle struct {
 	Handle
 }
 
+// RowsHandle is one declared state of one subtask as rows of an Avro object container file: the canonical format.
+type RowsHandle struct {
+	// Name is the state's; of timers it is that of their schema.
+	Name string
+	// Keyed: the rows are ordered by the hashes of their keys, which are within Range. Else they are elements of a list that is
+	// dealt by Mode.
+	Keyed bool
+	Range base.KeyGroupRange
+	Mode  Mode
+	// Count is the number of rows.
+	Count int64
+	// Index lies beside the file: where its blocks begin, and with which hash or row.
+	Index Handle
+	Handle
+}
+
+// Edge names an edge between two operators in all versions of a job: from an operator's output Tag ("": the main one) to the
+// numbered input of another.
+type Edge struct {
+	From  string // UID
+	To    string // UID
+	Input int
+	Tag   string
+}
+
+// EdgeSchema is the type of the records of an edge into an operator.
+type EdgeSchema struct {
+	Edge
+	// Record is an Avro schema.
+	Record string
+}
+
+// InFlightHandle is records on their way to one subtask over one edge, by sender, in the order in which they were sent.
+type InFlightHandle struct {
+	Edge
+	// Output: they were still with one sender, whose subtask holds the handle. Else they had arrived, and the receiver's holds it.
+	Output  bool
+	Records int64
+	Handle
+}
+
 // TaskState is what one task acknowledges: a part for each operator of its chain.
 type TaskState struct {
 	Operators []OperatorPart
@@ -184,5 +231,7 @@ type OperatorPart struct {
 	// EndOfInput is as in Operator.
 	EndOfInput bool
 	Schemas    []StateSchema
+	// InFlight are the types of the records of Subtask.InFlight.
+	InFlight []EdgeSchema
 	Subtask
 }

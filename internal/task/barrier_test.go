@@ -179,7 +179,7 @@ func TestAnAbortStopsAnUpload(t *testing.T) {
 func TestTheSnapshotIsStored(t *testing.T) {
 	writing := two(1, func(a, b *op, _ *plan) {
 		b.frozen = func(base.CheckpointID) (operator.Part, error) {
-			return operator.Part{State: snapshot.Subtask{Watermark: 7, PendingWatermark: base.NoTime}, Write: func(w storage.Writer, s *snapshot.Subtask) error {
+			return operator.Part{State: snapshot.Subtask{Watermark: 7, PendingWatermark: base.NoTime}, Write: func(w storage.Writer, _ snapshot.Format, s *snapshot.Subtask) error {
 				o, err := w.Create("x")
 				if err != nil {
 					return err

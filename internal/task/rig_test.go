@@ -146,7 +146,7 @@ func (o *op) Snapshot(id base.CheckpointID) (operator.Part, error) {
 	}
 	part := operator.Part{State: snapshot.Subtask{Watermark: o.mark, PendingWatermark: base.NoTime}, Release: func() { o.add("%s: release %d", o.name, id) }}
 	if o.write != nil {
-		part.Write = func(w storage.Writer, _ *snapshot.Subtask) error { return o.write(w) }
+		part.Write = func(w storage.Writer, _ snapshot.Format, _ *snapshot.Subtask) error { return o.write(w) }
 	}
 	return part, nil
 }

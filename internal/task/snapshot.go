@@ -180,7 +180,7 @@ func (t *Task) write(ctx context.Context, b checkpoint.Barrier, parts []operator
 		op := part(n, p, t.spec.Subtask, ended)
 		if p.Write != nil {
 			w.prefix = fmt.Sprintf("%d-%d", n.ID, t.spec.Subtask)
-			if err := p.Write(w, &op.Subtask); err != nil {
+			if err := p.Write(w, formatOf(b), &op.Subtask); err != nil {
 				return nil, fmt.Errorf("operator %q, subtask %d of %d: writing state for checkpoint %d: %w",
 					n.Name, t.spec.Subtask+1, t.spec.Vertex.Parallelism, b.ID, err)
 			}
@@ -188,4 +188,12 @@ func (t *Task) write(ctx context.Context, b checkpoint.Barrier, parts []operator
 		state.Operators = append(state.Operators, op)
 	}
 	return state, nil
+}
+
+// formatOf is the format that the barrier asks for.
+func formatOf(b checkpoint.Barrier) snapshot.Format {
+	if b.Kind.IsSavepoint() && b.Format == checkpoint.Canonical {
+		return snapshot.Canonical
+	}
+	return snapshot.Native
 }

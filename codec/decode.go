@@ -36,6 +36,8 @@ func (p *program) decode(src []byte, at int, v, heap unsafe.Pointer, depth int) 
 			*(*string)(to) = string(text)
 		case o.code <= opFloat32:
 			at, err = decodeScalar(o.code, src, at, to)
+		case o.code > opMap:
+			at, err = o.decodeChanged(src, at, to, depth)
 		default:
 			at, err = o.decodeParts(src, at, to, part(heap, o.offset), depth)
 		}

@@ -10,6 +10,8 @@
 //   - A program is a flat list of operations that appends and decodes the values of a shape; a cloner one that copies them;
 //     a keyProgram one that writes canonical bytes. None uses reflection for a record of plain fields.
 //   - A Codec[T] is these for one T; a Key[K] adds what keys need.
+//   - A node is what a schema says; a resolver makes the program that reads values of one schema as values of another, or
+//     says what keeps it from that. A Reader[T] is such a program.
 //   - An opaque type is one whose structure cannot be seen (it has unexported fields) but which brings its own bytes, by
 //     MarshalBinary and UnmarshalBinary or MarshalText and UnmarshalText. Structure wins where it can be seen.
 //

@@ -35,6 +35,7 @@ type operand struct {
 	length   int // of an array in elements, of a fixed in bytes
 	pair     pairKind
 	pairType reflect.Type // of an opaque
+	skipped  *node
 }
 
 // opcode is what an op does. The order matters: integers first, then the other scalars.
@@ -61,6 +62,11 @@ const (
 	opArray
 	opPointer
 	opMap
+	// Only readers of other schemas have these.
+	opIntDouble   // an int into a float64
+	opFloatDouble // a float into a float64
+	opPresent     // what is written without a pointer, into a pointer
+	opSkip        // what is not declared any more
 )
 
 // integerNames names the operations up to opUint8 for errors.

@@ -104,6 +104,9 @@ func (w *schemaWriter) record(s *shape, name string, fields []field) {
 		fieldName := identifier(f.name)
 		fmt.Fprintf(&w.text, `{"name":%q,"type":`, fieldName)
 		w.write(f.shape, name+"__"+fieldName)
+		if f.was != "" {
+			fmt.Fprintf(&w.text, `,"aliases":[%q]`, identifier(f.was))
+		}
 		w.text.WriteByte('}')
 	}
 	w.text.WriteString(`]}`)

@@ -2,9 +2,11 @@ package codec
 
 import (
 	"fmt"
+	"go/token"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,6 +25,7 @@ type shape struct {
 
 type field struct {
 	name   string // as in Go
+	was    string // an older name; "": none
 	offset uintptr
 	shape  *shape
 }
@@ -242,8 +245,8 @@ func (d *deriver) fillRecord(s *shape, path string) error {
 		case tag == "-":
 			s.skips = true
 			continue
-		case tagged:
-			return d.refuse(f.Type, fieldPath, fmt.Sprintf("the tag weir:%q is not known here", tag), `only weir:"-" is`)
+		case tagged && !wasTag(tag):
+			return d.refuse(f.Type, fieldPath, fmt.Sprintf("the tag weir:%q is not known here", tag), `only weir:"-" and weir:"was=OldName" are`)
 		case hidden(f):
 			return d.refuse(f.Type, fieldPath, "it is unexported and would be lost",
 				fmt.Sprintf(`export it, tag it weir:"-", or give %v the methods MarshalBinary and UnmarshalBinary`, t))
@@ -252,9 +255,15 @@ func (d *deriver) fillRecord(s *shape, path string) error {
 		if err != nil {
 			return err
 		}
-		s.fields = append(s.fields, field{name: f.Name, offset: f.Offset, shape: fs})
+		s.fields = append(s.fields, field{name: f.Name, was: strings.TrimPrefix(f.Tag.Get("weir"), "was="), offset: f.Offset, shape: fs})
 	}
 	return nil
+}
+
+// wasTag tells whether a tag says what a field was called in older versions.
+func wasTag(tag string) bool {
+	was, ok := strings.CutPrefix(tag, "was=")
+	return ok && token.IsIdentifier(was)
 }
 
 // hidden tells whether f is for its own package only. An embedded struct without an exported name is not: its fields are

@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		{reflect.TypeFor[inherits](), "codec: codec.inherits: it embeds netip.Addr, whose marshalling methods it may have inherited; put it in a field with a name"},
 		{reflect.TypeFor[struct {
 			A int `weir:"name=b"`
-		}](), `field A (int): the tag weir:"name=b" is not known here; only weir:"-" is`},
+		}](), `field A (int): the tag weir:"name=b" is not known here; only weir:"-" and weir:"was=OldName" are`},
 		{reflect.TypeFor[sliceOfItself](), "it contains itself with no struct between; put it in a field of a struct"},
 		{reflect.TypeFor[pointerToOwn](), "no pointer to a pointer"},
 		{reflect.TypeFor[**int](), "codec: **int: Avro has no union in a union, so no pointer to a pointer; use one pointer, or a struct between"},

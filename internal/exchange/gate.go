@@ -3,6 +3,8 @@ package exchange
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/weirstream/weir/internal/base"
 )
 
 // Gate is the receiving end of a subtask: its channels, numbered from 0 over all inputs. Only the subtask's own goroutine
@@ -14,9 +16,11 @@ type Gate struct {
 	bell     Bell
 	channels []*Channel
 
-	mu    sync.Mutex // protects ready, and the queues of all channels
-	ready []int      // numbers of offered channels, oldest first
-	head  int
+	mu     sync.Mutex // protects ready, urgent, and the queues of all channels
+	ready  []int      // numbers of offered channels, oldest first
+	head   int
+	urgent []Urgent    // not yet taken
+	alarm  atomic.Bool // urgent is not empty
 }
 
 // Channel is the queue from one sender to one receiver.
@@ -31,6 +35,13 @@ type Channel struct {
 	offered bool // stands in gate.ready
 	blocked bool
 	closed  bool
+
+	// Of unaligned barriers; overtake.go. Protected by gate.mu.
+	barrier   base.CheckpointID // the last one that overtook
+	ahead     int               // elements still queued that it overtook
+	sealed    bool              // only those may be taken
+	recording base.CheckpointID // 0: none
+	recorded  []Payload
 
 	sender  atomic.Pointer[Partition]
 	waiting atomic.Int32 // batches in the queue, for the sender
@@ -51,18 +62,18 @@ func (g *Gate) Channel(i int) *Channel { return g.channels[i] }
 // Len is the number of channels.
 func (g *Gate) Len() int { return len(g.channels) }
 
-// Next takes the next element of the next channel that has one; false: there is none.
+// Next takes the next element of the next channel that has one; false: there is none, or something Urgent comes first.
 func (g *Gate) Next() (channel int, e Element, ok bool) {
 	g.mu.Lock()
-	for g.head < len(g.ready) {
+	for g.head < len(g.ready) && len(g.urgent) == 0 {
 		c := g.channels[g.ready[g.head]]
 		g.head++
-		if c.blocked || c.length == 0 {
+		if !c.openLocked() {
 			c.offered = false
 			continue
 		}
 		e = c.popLocked()
-		if c.length > 0 {
+		if c.openLocked() {
 			g.ready = append(g.ready, c.number)
 		} else {
 			c.offered = false
@@ -72,7 +83,9 @@ func (g *Gate) Next() (channel int, e Element, ok bool) {
 		c.taken(e)
 		return c.number, e, true
 	}
-	g.ready, g.head = g.ready[:0], 0
+	if g.head == len(g.ready) {
+		g.ready, g.head = g.ready[:0], 0
+	}
 	g.mu.Unlock()
 	return 0, Element{}, false
 }
@@ -92,13 +105,18 @@ func (g *Gate) Block(i int) {
 	g.channels[i].blocked = true
 }
 
-// Unblock offers the channel numbered i again.
+// Unblock offers the channel numbered i again, blocked or sealed.
 func (g *Gate) Unblock(i int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.channels[i]
-	c.blocked = false
+	c.blocked, c.sealed = false, false
 	c.offerLocked()
+}
+
+// openLocked: the channel has an element that may be taken.
+func (c *Channel) openLocked() bool {
+	return c.length > 0 && !c.blocked && (!c.sealed || c.ahead > 0)
 }
 
 // Close releases what is queued, and whatever is still sent: the receiver is gone.
@@ -110,7 +128,12 @@ func (g *Gate) Close() {
 		for c.length > 0 {
 			left = append(left, c.popLocked())
 		}
+		kept := c.recorded
+		c.recording, c.recorded = 0, nil
 		g.mu.Unlock()
+		for _, p := range kept {
+			p.Release()
+		}
 		for _, e := range left {
 			c.taken(e)
 			if e.Payload != nil {
@@ -141,7 +164,7 @@ func (c *Channel) put(e Element) {
 
 // offerLocked puts the channel into the ready queue where it belongs there; true: the queue was empty.
 func (c *Channel) offerLocked() bool {
-	if c.offered || c.blocked || c.length == 0 {
+	if c.offered || !c.openLocked() {
 		return false
 	}
 	g := c.gate
@@ -150,9 +173,9 @@ func (c *Channel) offerLocked() bool {
 	return len(g.ready)-g.head == 1
 }
 
-// pushLocked appends to the ring. A watermark behind a watermark takes its place: nothing lies between them.
+// pushLocked appends to the ring. A watermark behind a watermark takes its place: nothing lies between them, no barrier either.
 func (c *Channel) pushLocked(e Element) {
-	if e.Kind == Watermark && c.length > 0 {
+	if e.Kind == Watermark && c.length > c.ahead {
 		if last := &c.queue[(c.first+c.length-1)%len(c.queue)]; last.Kind == Watermark {
 			last.Time = max(last.Time, e.Time)
 			return
@@ -163,8 +186,15 @@ func (c *Channel) pushLocked(e Element) {
 	}
 	c.queue[(c.first+c.length)%len(c.queue)] = e
 	c.length++
-	if e.Kind == Data {
+	switch {
+	case e.Kind == Data:
 		c.waiting.Add(1)
+		if c.recording != 0 {
+			e.Payload.Retain(1)
+			c.recorded = append(c.recorded, e.Payload)
+		}
+	case e.Kind == Barrier:
+		c.barrierSentLocked(e.Barrier)
 	}
 }
 
@@ -181,6 +211,7 @@ func (c *Channel) popLocked() Element {
 	c.queue[c.first] = Element{}
 	c.first = (c.first + 1) % len(c.queue)
 	c.length--
+	c.ahead = max(0, c.ahead-1)
 	return e
 }
 

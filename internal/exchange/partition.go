@@ -54,11 +54,17 @@ func (p *Partition) Send(ctx context.Context, i int, b Payload) error {
 			return ctx.Err()
 		}
 	}
+	p.Put(i, b)
+	return nil
+}
+
+// Put is Send that never waits, however full the channel is.
+func (p *Partition) Put(i int, b Payload) {
+	c := p.channels[i]
 	c.put(Element{Kind: Data, Payload: b})
 	if int(c.waiting.Load()) >= p.limits.Batches {
 		p.recount()
 	}
-	return nil
 }
 
 // Broadcast puts a control element into every channel. It never waits.

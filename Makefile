@@ -3,13 +3,13 @@ export GOTOOLCHAIN := go1.27.3
 
 SEED ?=
 SIM_SECONDS ?= 60
-SOAK_SECONDS ?= 600
+SOAK_SECONDS ?=
 TRIALS ?= 1000
 PROCESSES ?= 50
 BENCH_FLINK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check fmt bench-quick bench bench-flink sim soak
+.PHONY: help demo test build check fmt bench-quick bench bench-flink sim soak soak-count
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,4 +55,7 @@ sim: ## simulate the checkpoint protocol: SIM_SECONDS=60, SEED= to begin with
 
 soak: ## jobs through failures of every kind: TRIALS=1000 by seed, SOAK_SECONDS=600 of kills, SEED= to begin with
 	TRIALS=$(TRIALS) PROCESSES=$(PROCESSES) SEED=$(SEED) go test ./internal/trial -run 'TestTrials|TestProcesses' -count=1 -timeout 0
-	SOAK_SECONDS=$(SOAK_SECONDS) SEED=$(SEED) go test ./examples/j1 -run TestSoak -count=1 -timeout 0 -v
+	SOAK_SECONDS=$(or $(SOAK_SECONDS),600) SEED=$(SEED) go test ./examples/j1 -run TestSoak -count=1 -timeout 0 -v
+
+soak-count: ## a keyed count at 200,000 records/s, a checkpoint each 200 ms, an error each 20 s: SOAK_SECONDS=1800; does anything grow?
+	SOAK_COUNT=1 SOAK_SECONDS=$(or $(SOAK_SECONDS),1800) go test ./internal/trial -run 'TestSoakCount$$' -count=1 -timeout 0 -v

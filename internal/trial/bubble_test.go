@@ -26,13 +26,13 @@ type world struct {
 // trial is one plan being run.
 type trial struct {
 	plan
-	rng                          *rand.Rand
-	world                        world
-	faults                       *faults
-	disk                         []*storage.Rule // the plan's storage faults, which outlive the processes
-	log                          journal
+	rng              *rand.Rand
+	world            world
+	faults           *faults
+	disk             []*storage.Rule // the plan's storage faults, which outlive the processes
+	log              journal
 	crashes, refused int
-	anew                         bool // the next life starts empty
+	anew             bool // the next life starts empty
 }
 
 // journal keeps what a job logs.

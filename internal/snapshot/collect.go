@@ -53,8 +53,25 @@ func (c *Collection) add(p *OperatorPart) error {
 	if o.Schemas == nil {
 		o.Schemas = p.Schemas
 	}
+	if err := o.addTypes(p.InFlight); err != nil {
+		return err
+	}
 	if !slices.Equal(o.Schemas, p.Schemas) {
 		return fmt.Errorf("snapshot: %s declares other states than another subtask: %v, not %v", o.part(p.Index), p.Schemas, o.Schemas)
+	}
+	return nil
+}
+
+// addTypes takes in the types of the records that were in flight to one subtask.
+func (o *Operator) addTypes(types []EdgeSchema) error {
+	for _, t := range types {
+		i := slices.IndexFunc(o.InFlight, func(known EdgeSchema) bool { return known.Edge == t.Edge })
+		switch {
+		case i < 0:
+			o.InFlight = append(o.InFlight, t)
+		case o.InFlight[i].Record != t.Record:
+			return fmt.Errorf("snapshot: the records of the edge %v are of one type in one subtask and of another in the next", t.Edge)
+		}
 	}
 	return nil
 }

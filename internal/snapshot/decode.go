@@ -18,10 +18,11 @@ var (
 // flinkMagic is what Flink's _metadata files begin with.
 const flinkMagic = "\x49\x60\x67\x2d"
 
-// Decode reads what Encode wrote. Any other bytes are an error that says what is wrong and at which byte, marked with
+// Decode reads what Encode wrote, in this version of the format or one before. Any other bytes are an error that says what is wrong and at which byte, marked with
 // ErrDamaged or ErrVersion. The result shares no memory with b.
 func Decode(b []byte) (*Metadata, error) {
-	if err := checkHeader(b); err != nil {
+	version, err := checkHeader(b)
+	if err != nil {
 		return nil, err
 	}
 	m := &Metadata{}
@@ -34,7 +35,7 @@ func Decode(b []byte) (*Metadata, error) {
 		if s.kind == sectionEnd {
 			return m, m.finish(b, s, at)
 		}
-		if err := m.decodeSection(s); err != nil {
+		if err := m.decodeSection(s, version); err != nil {
 			return nil, err
 		}
 	}
@@ -44,23 +45,25 @@ func damaged(at int, format string, args ...any) error {
 	return fmt.Errorf("snapshot: metadata %w at byte %d: %s", ErrDamaged, at, fmt.Sprintf(format, args...))
 }
 
-func checkHeader(b []byte) error {
+// checkHeader gives the version of the format.
+func checkHeader(b []byte) (uint32, error) {
 	switch {
 	case len(b) == 0:
-		return damaged(0, "it is empty")
+		return 0, damaged(0, "it is empty")
 	case len(b) >= len(flinkMagic) && string(b[:len(flinkMagic)]) == flinkMagic:
-		return damaged(0, "this is metadata of Apache Flink, not of Weir")
+		return 0, damaged(0, "this is metadata of Apache Flink, not of Weir")
 	case len(b) < headerBytes:
-		return damaged(len(b), "it ends within the header of %d bytes", headerBytes)
+		return 0, damaged(len(b), "it ends within the header of %d bytes", headerBytes)
 	case string(b[:len(magic)]) != magic:
-		return damaged(0, "it begins with %q instead of %q: no metadata of Weir", b[:len(magic)], magic)
+		return 0, damaged(0, "it begins with %q instead of %q: no metadata of Weir", b[:len(magic)], magic)
 	case binary.LittleEndian.Uint32(b[headerBytes-4:]) != Checksum(0, b[:headerBytes-4]):
-		return damaged(0, "the header's checksum is wrong")
+		return 0, damaged(0, "the header's checksum is wrong")
 	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != Version {
-		return fmt.Errorf("snapshot: metadata of %w %d: this build of Weir reads version %d; use a newer one", ErrVersion, v, Version)
+	v := binary.LittleEndian.Uint32(b[len(magic):])
+	if v < 1 || v > Version {
+		return 0, fmt.Errorf("snapshot: metadata of %w %d: this build of Weir reads versions up to %d; use a newer one", ErrVersion, v, Version)
 	}
-	return nil
+	return v, nil
 }
 
 // section is one framed section of the file b.
@@ -106,8 +109,8 @@ func (m *Metadata) finish(b []byte, s section, end int) error {
 	return nil
 }
 
-func (m *Metadata) decodeSection(s section) error {
-	d := &decoder{b: s.payload, section: s}
+func (m *Metadata) decodeSection(s section, version uint32) error {
+	d := &decoder{b: s.payload, section: s, version: version}
 	switch {
 	case s.kind == sectionJob && s.number == 0:
 		d.job(m)
@@ -130,6 +133,7 @@ type decoder struct {
 	b       []byte
 	at      int
 	section section
+	version uint32
 	owner   string // the operator, once its UID was read
 	err     error
 }
@@ -159,6 +163,9 @@ func (d *decoder) operator() (o Operator) {
 	o.EndOfInput = d.bool("end of input")
 	o.Finished = d.bool("finished")
 	o.Schemas = many(d, "schemas", 5, d.schema)
+	if d.version > 1 {
+		o.InFlight = many(d, "types of records in flight", minEdge+1, d.edgeSchema)
+	}
 	if d.bool("has a coordinator") {
 		h := d.handle("coordinator")
 		o.Coordinator = &h
@@ -185,7 +192,44 @@ func (d *decoder) subtask() (s Subtask) {
 	s.PendingWatermark = base.EventTime(d.varint("pending watermark"))
 	s.Keyed = many(d, "keyed handles", 2+minHandle, d.keyed)
 	s.Lists = many(d, "lists", 3+minHandle, d.list)
+	if d.version > 1 {
+		s.Rows = many(d, "rows", 4+2*minHandle, d.rows)
+		s.InFlight = many(d, "records in flight", minEdge+2+minHandle, d.inFlight)
+	}
 	return s
+}
+
+func (d *decoder) rows() (r RowsHandle) {
+	r.Name = d.string("rows' name")
+	if r.Keyed = d.bool("keyed"); r.Keyed {
+		r.Range.First = d.int("first key group")
+		r.Range.Last = d.int("last key group")
+	} else {
+		r.Mode = Mode(d.byte("rows' mode"))
+	}
+	r.Count = int64(d.int("number of rows"))
+	r.Index = d.handle("index of rows " + quote(r.Name))
+	r.Handle = d.handle("rows " + quote(r.Name))
+	return r
+}
+
+// minEdge is the size of the smallest edge.
+const minEdge = 4
+
+func (d *decoder) edge() Edge {
+	return Edge{From: d.string("edge's upstream"), To: d.string("edge's downstream"), Input: d.int("edge's input"), Tag: d.string("edge's tag")}
+}
+
+func (d *decoder) edgeSchema() EdgeSchema {
+	return EdgeSchema{Edge: d.edge(), Record: d.string("record schema")}
+}
+
+func (d *decoder) inFlight() (h InFlightHandle) {
+	h.Edge = d.edge()
+	h.Output = d.bool("of the sender")
+	h.Records = int64(d.int("number of records"))
+	h.Handle = d.handle("records in flight")
+	return h
 }
 
 func (d *decoder) keyed() (h KeyedHandle) {

@@ -113,6 +113,11 @@ func (e *encoder) operator(o *Operator) {
 	for _, s := range o.Schemas {
 		e.schema(s)
 	}
+	e.count(len(o.InFlight))
+	for _, s := range o.InFlight {
+		e.edge(s.Edge)
+		e.string(s.Record)
+	}
 	e.bool(o.Coordinator != nil)
 	if o.Coordinator != nil {
 		e.handle(o.Coordinator)
@@ -147,6 +152,42 @@ func (e *encoder) subtask(s *Subtask) {
 	for i := range s.Lists {
 		e.list(&s.Lists[i])
 	}
+	e.count(len(s.Rows))
+	for i := range s.Rows {
+		e.rows(&s.Rows[i])
+	}
+	e.count(len(s.InFlight))
+	for i := range s.InFlight {
+		e.inFlight(&s.InFlight[i])
+	}
+}
+
+func (e *encoder) rows(r *RowsHandle) {
+	e.string(r.Name)
+	e.bool(r.Keyed)
+	if r.Keyed {
+		e.count(r.Range.First)
+		e.count(r.Range.Last)
+	} else {
+		e.b = append(e.b, byte(r.Mode))
+	}
+	e.uvarint(uint64(r.Count))
+	e.handle(&r.Index)
+	e.handle(&r.Handle)
+}
+
+func (e *encoder) edge(g Edge) {
+	e.string(g.From)
+	e.string(g.To)
+	e.count(g.Input)
+	e.string(g.Tag)
+}
+
+func (e *encoder) inFlight(h *InFlightHandle) {
+	e.edge(h.Edge)
+	e.bool(h.Output)
+	e.uvarint(uint64(h.Records))
+	e.handle(&h.Handle)
 }
 
 func (e *encoder) list(l *ListHandle) {

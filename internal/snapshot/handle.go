@@ -87,5 +87,20 @@ func (o *Operator) subtaskHandles(s *Subtask, visit func(Owner, *Handle) error) 
 			return err
 		}
 	}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		if err := visit(Owner{operator: o, subtask: s.Index, what: "rows", name: r.Name}, &r.Handle); err != nil {
+			return err
+		}
+		if err := visit(Owner{operator: o, subtask: s.Index, what: "index of rows", name: r.Name}, &r.Index); err != nil {
+			return err
+		}
+	}
+	for i := range s.InFlight {
+		h := &s.InFlight[i]
+		if err := visit(Owner{operator: o, subtask: s.Index, what: "records in flight", name: h.Edge.String()}, &h.Handle); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// Version is the version of the metadata format that Encode writes.
-const Version = 1
+// Version is the version of the metadata format that Encode writes. Decode reads the ones before too: version 1 had neither rows
+// nor records in flight.
+const Version = 2
 
 // Kind is what a checkpoint was taken for.
 type Kind string
@@ -91,11 +92,15 @@ func (o *Operator) HasState() bool {
 		return true
 	}
 	for i := range o.Subtasks {
-		if len(o.Subtasks[i].Keyed)+len(o.Subtasks[i].Lists) > 0 {
+		if o.Subtasks[i].hasState() {
 			return true
 		}
 	}
 	return false
+}
+
+func (s *Subtask) hasState() bool {
+	return len(s.Keyed)+len(s.Lists)+len(s.Rows)+len(s.InFlight) > 0
 }
 
 func (o *Operator) String() string {
@@ -202,6 +207,18 @@ type Edge struct {
 	To    string // UID
 	Input int
 	Tag   string
+}
+
+func (e Edge) String() string {
+	s := e.From
+	if e.Tag != "" {
+		s += " (" + e.Tag + ")"
+	}
+	s += " -> " + e.To
+	if e.Input != 0 {
+		s += fmt.Sprintf(" (input %d)", e.Input)
+	}
+	return s
 }
 
 // EdgeSchema is the type of the records of an edge into an operator.

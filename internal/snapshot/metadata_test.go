@@ -67,6 +67,42 @@ func TestGoldenMetadata(t *testing.T) {
 	if want := sample(); !reflect.DeepEqual(m, want) {
 		t.Errorf("decoded\n%+v\nwant\n%+v", m, want)
 	}
+}
+
+// sample2 has what version 2 adds. Its bytes are testdata/compat/metadata-v2: do not change it, add another.
+func sample2() *Metadata {
+	m := sample()
+	edge := Edge{From: "lines", To: "counts", Input: 1, Tag: "late"}
+	file := func(name string) Handle { return Handle{File: name, Size: 99, CRC: 5} }
+	m.Operators[1].InFlight = []EdgeSchema{{Edge: edge, Record: `"long"`}}
+	s := &m.Operators[1].Subtasks[0]
+	s.Rows = []RowsHandle{
+		{Name: "count", Keyed: true, Range: base.RangeOf(0, 2), Count: 7, Index: file("count.idx"), Handle: file("count.avro")},
+		{Name: "all", Mode: Union, Count: 0, Index: file("all.idx"), Handle: file("all.avro")},
+	}
+	s.InFlight = []InFlightHandle{{Edge: edge, Records: 3, Handle: InlineHandle([]byte("three"))}}
+	m.Operators[0].Subtasks[0].InFlight = []InFlightHandle{{Edge: edge, Output: true, Records: 1, Handle: file("out")}}
+	return m
+}
+
+func TestGoldenMetadata2(t *testing.T) {
+	path := filepath.Join("testdata", "compat", "metadata-v2")
+	golden, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		golden = sample2().Encode()
+		err = os.WriteFile(path, golden, 0o644)
+		t.Error("the golden file was not there, and is now: commit it")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Decode(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := sample2(); !reflect.DeepEqual(m, want) {
+		t.Errorf("decoded\n%+v\nwant\n%+v", m, want)
+	}
 	if !bytes.Equal(m.Encode(), golden) {
 		t.Error("encoding what was decoded gives other bytes")
 	}
@@ -74,7 +110,7 @@ func TestGoldenMetadata(t *testing.T) {
 
 // Every flipped bit and every truncation is told, with the byte where it was noticed.
 func TestDamageIsFound(t *testing.T) {
-	whole := sample().Encode()
+	whole := sample2().Encode()
 	for at := range whole {
 		for bit := range 8 {
 			b := bytes.Clone(whole)
@@ -93,7 +129,7 @@ func TestWhatDecodeSays(t *testing.T) {
 	whole := sample().Encode()
 	twoOperators := whole[:len(whole)-frameBytes-4]
 	firstOperator := frameBytes + int(binary.LittleEndian.Uint64(whole[headerBytes+1:])) + headerBytes
-	newer := append([]byte(magic), 2, 0, 0, 0)
+	newer := append([]byte(magic), 3, 0, 0, 0)
 	newer = binary.LittleEndian.AppendUint32(newer, Checksum(0, newer))
 	for _, c := range []struct {
 		what string
@@ -103,7 +139,7 @@ func TestWhatDecodeSays(t *testing.T) {
 		{"nothing", nil, "it is empty"},
 		{"a text file", []byte("hello, this is a text file"), "no metadata of Weir"},
 		{"Flink's", []byte("\x49\x60\x67\x2d\x00\x00\x00\x06 and so on"), "Apache Flink"},
-		{"a newer version", newer, "version 2: this build of Weir reads version 1"},
+		{"a newer version", newer, "version 3: this build of Weir reads versions up to 2"},
 		{"no end", twoOperators, "before the end section"},
 		{"no job", endOf(header()), "the job section is missing"},
 		{"a section missing", cutOut(whole, firstOperator), "sections are missing"},

@@ -97,7 +97,7 @@ func (v *validator) subtask(o *Operator, i int, modes map[string]Mode) {
 		v.fault("%v has subtask %d in place %d", o, s.Index, i)
 		return
 	}
-	if s.Finished && (!s.Ended || len(s.Keyed)+len(s.Lists) > 0) {
+	if s.Finished && (!s.Ended || s.hasState()) {
 		v.fault("%s had finished, but left state or did not end", o.part(i))
 	}
 	own := base.RangeOf(i, o.Parallelism)
@@ -109,6 +109,37 @@ func (v *validator) subtask(o *Operator, i int, modes map[string]Mode) {
 	}
 	for j := range s.Lists {
 		v.list(o, s, j, modes)
+	}
+	for j := range s.Rows {
+		v.rows(o, s, &s.Rows[j], own)
+	}
+	for j := range s.InFlight {
+		v.inFlight(o, s, &s.InFlight[j])
+	}
+}
+
+func (v *validator) rows(o *Operator, s *Subtask, r *RowsHandle, own base.KeyGroupRange) {
+	switch both, ok := r.Range.Intersect(own); {
+	case r.Count < 0:
+		v.fault("%s, rows %q: there cannot be %d", o.part(s.Index), r.Name, r.Count)
+	case r.Keyed && (!ok || both != r.Range):
+		v.fault("%s, rows %q of the key groups %d-%d are not within its own, %d-%d",
+			o.part(s.Index), r.Name, r.Range.First, r.Range.Last, own.First, own.Last)
+	case !r.Keyed && r.Mode > Broadcast:
+		v.fault("%s, rows %q: there is no mode %d", o.part(s.Index), r.Name, r.Mode)
+	}
+}
+
+func (v *validator) inFlight(o *Operator, s *Subtask, h *InFlightHandle) {
+	end := h.To
+	if h.Output {
+		end = h.From
+	}
+	switch {
+	case end != o.UID:
+		v.fault("%s: records in flight on the edge %v are not its own", o.part(s.Index), h.Edge)
+	case h.Records < 1 || h.Input < 0:
+		v.fault("%s: %d records in flight on the edge %v", o.part(s.Index), h.Records, h.Edge)
 	}
 }
 

@@ -26,13 +26,18 @@ type world struct {
 // trial is one plan being run.
 type trial struct {
 	plan
-	rng              *rand.Rand
-	world            world
-	faults           *faults
-	disk             []*storage.Rule // the plan's storage faults, which outlive the processes
-	log              journal
-	crashes, refused int
-	anew             bool // the next life starts empty
+	rng                *rand.Rand
+	world              world
+	faults             *faults
+	disk               []*storage.Rule // the plan's storage faults, which outlive the processes
+	log                journal
+	from               string  // what the next life goes on from; "": it starts empty
+	taken              []taken // plain savepoints
+	crashes, cancels   int
+	stops, failedStops int
+	forks              int
+	refused            int // parallelisms
+	forked             bool
 }
 
 // journal keeps what a job logs.
@@ -76,6 +81,12 @@ func inBubble(t *testing.T, p plan) (tr *trial, err error) {
 			tr.disk = append(tr.disk, s.rule())
 		}
 		err = tr.run()
+		for _, s := range tr.taken {
+			if err == nil {
+				tr.forks++
+				err = tr.fork(s)
+			}
+		}
 	})
 	return tr, err
 }
@@ -98,17 +109,29 @@ func (tr *trial) run() error {
 
 // life is a run of the job's process.
 type life struct {
-	world   world
-	started bool
-	cancel  context.CancelFunc
-	ended   chan error
+	world  world
+	up     chan struct{}   // closed when it has come up
+	handle *cluster.Handle // once it is up
+	cancel context.CancelFunc
+	ended  chan error
+	over   context.Context // done when it has ended
+	taken  chan taken
+}
+
+func (l *life) cameUp() bool {
+	select {
+	case <-l.up:
+		return true
+	default:
+		return false
+	}
 }
 
 // live runs the job until it is FINISHED (done), or its process crashes, or does not come up.
 func (tr *trial) live(n int) (done bool, err error) {
 	for _, parallelism := range tr.repeats(n) {
 		l := tr.start(n, parallelism)
-		done, err = tr.await(l, n)
+		done, err = tr.lead(l, n)
 		var partly *snapshot.PartlyEndedError
 		if !errors.As(err, &partly) {
 			return done, err
@@ -121,21 +144,23 @@ func (tr *trial) live(n int) (done bool, err error) {
 // start starts the process.
 func (tr *trial) start(n, parallelism int) *life {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{world: tr.world, cancel: cancel, ended: make(chan error, 1)}
+	l := &life{world: tr.world, cancel: cancel, ended: make(chan error, 1), over: ctx, up: make(chan struct{}), taken: make(chan taken, len(tr.Spares))}
 	tr.equip(l.world.broker)
-	env := tr.env(n > 0 && !tr.anew, parallelism, "/checkpoints")
-	tr.anew = false
+	env := tr.env(tr.from, parallelism, "/checkpoints")
 	programOf(tr.Program).build(env, stage{records: tr.Records, rate: tr.Rate, faults: tr.faults, sink: topic{l.world.broker, tr.faults}.sink()})
 	disk := storage.Faulty(slow(l.world.disk, tr.Slow, tr.rng.Uint64()), tr.disk...)
 	ctx = cluster.WithTuning(ctx, func(j *cluster.Job) {
 		j.FS, j.Log = disk, slog.New(&tr.log)
 		j.Exit = func(message string) { panic(message) }
-		j.Started = func(*cluster.Handle) { l.started = true }
+		j.Started = func(h *cluster.Handle) {
+			l.handle = h
+			close(l.up)
+		}
 		if tr.Messages != nil {
 			j.Carry = tr.Messages.carry
 		}
 	})
-	tr.log.add("---- life %d at parallelism %d", n, parallelism)
+	tr.log.add("---- life %d at parallelism %d from %q", n, parallelism, tr.from)
 	go func() { l.ended <- env.Execute(ctx, "trial") }() // ends with the job
 	return l
 }
@@ -167,35 +192,41 @@ func (tr *trial) equip(b *broker) {
 // patience is how long a life may take in simulated time: the beats that notice lost messages come every 10 s.
 const patience = 5 * time.Minute
 
-// await waits for a life's end, of which the plan has made an appointment.
-func (tr *trial) await(l *life, n int) (done bool, err error) {
+// lead lets a life go its way, up to its end as the plan has it.
+func (tr *trial) lead(l *life, n int) (done bool, err error) {
+	defer tr.collect(l)
 	defer l.cancel()
-	appointment := patience
-	if n < len(tr.Lives) {
-		appointment = tr.Lives[n]
+	tr.takeSpares(l, n)
+	if n >= len(tr.Lives) {
+		return tr.await(l, patience)
 	}
-	timer := time.NewTimer(appointment)
+	timer := time.NewTimer(tr.Lives[n].After)
 	defer timer.Stop()
 	select {
 	case err := <-l.ended:
 		return tr.ended(l, err)
 	case <-timer.C:
 	}
-	if appointment == patience {
-		l.cancel()
-		return false, fmt.Errorf("the job still runs after %v: %v", patience, <-l.ended)
-	}
-	synctest.Wait() // so that the crash is one moment, in which nothing moves
+	synctest.Wait() // so that the end is one moment, in which nothing moves
 	select {
 	case err := <-l.ended:
 		return tr.ended(l, err)
 	default:
 	}
-	tr.crashes++
-	tr.world = world{l.world.disk.CrashClone(tr.rng), l.world.broker.clone()}
+	return tr.end(l, tr.Lives[n])
+}
+
+// await waits for the job's own end.
+func (tr *trial) await(l *life, most time.Duration) (done bool, err error) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case err := <-l.ended:
+		return tr.ended(l, err)
+	case <-timer.C:
+	}
 	l.cancel()
-	<-l.ended
-	return false, nil
+	return false, fmt.Errorf("the job still runs after %v: %v", most, <-l.ended)
 }
 
 // ended judges the end of a life. One that did not come up, because of a fault of the disk, gets a successor.
@@ -206,12 +237,20 @@ func (tr *trial) ended(l *life, err error) (done bool, _ error) {
 	}
 	tr.log.add("ended: %v", err)
 	switch {
-	case l.started:
+	case tr.failedStop(err):
+		return false, nil
+	case errors.Is(err, cluster.ErrCanceled):
+		tr.from = latest
+		return false, nil
+	case l.cameUp():
 	case strings.Contains(err.Error(), "has FINISHED"): // the crash came between the end of the job and that of its process
 		return true, nil
 	case errors.Is(err, storage.ErrNone):
 		return tr.nothingLeft(err)
 	case isOneOf(err, storageErrors):
+		if tr.from == "" {
+			tr.from = latest
+		}
 		return false, nil
 	}
 	return false, err
@@ -221,7 +260,7 @@ func (tr *trial) ended(l *life, err error) (done bool, _ error) {
 // it anew. That must be safe: nothing is committed.
 func (tr *trial) nothingLeft(err error) (done bool, _ error) {
 	if len(tr.world.broker.read()) == 0 {
-		tr.anew = true
+		tr.from = ""
 		return false, nil
 	}
 	return false, err
@@ -242,7 +281,7 @@ func (tr *trial) verdict() error {
 	for _, line := range tr.world.broker.read() {
 		got.add(line)
 	}
-	if wrong := differences(got, programOf(tr.Program).reference(tr.Records), tr.AtLeastOnce && !tr.quiet()); len(wrong) > 0 {
+	if wrong := differences(got, programOf(tr.Program).reference(tr.Records), tr.AtLeastOnce && (tr.forked || !tr.quiet())); len(wrong) > 0 {
 		return fmt.Errorf("the committed output is not the reference:\n\t%s", strings.Join(wrong, "\n\t"))
 	}
 	return nil

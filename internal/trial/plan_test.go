@@ -19,7 +19,8 @@ type plan struct {
 	Rate    float64
 
 	Parallelism  []int // of each life
-	Lives        []time.Duration
+	Lives        []ending
+	Spares       []spare
 	Batch, Queue int
 	Chaining     bool
 	Directory    bool
@@ -51,20 +52,10 @@ func draw(seed uint64) plan {
 	if p.Rate = float64(one(0, 1000, 3000, 10000)); p.Rate+float64(p.Work) > 0 && r.IntN(4) > 0 {
 		p.drawLives(r)
 	}
-	p.Parallelism = append(p.Parallelism, one(1, 2, 5))
+	p.Parallelism = append(p.Parallelism, one(widths...))
+	p.drawSpares(r)
 	p.drawFaults(r)
 	return p
-}
-
-// drawLives: a crash needs a directory to go on from.
-func (p *plan) drawLives(r *rand.Rand) {
-	if !p.Directory {
-		return
-	}
-	for range r.IntN(4) {
-		p.Lives = append(p.Lives, time.Duration(20+r.IntN(400))*time.Millisecond)
-		p.Parallelism = append(p.Parallelism, []int{1, 2, 5}[r.IntN(3)])
-	}
 }
 
 func (p *plan) drawFaults(r *rand.Rand) {
@@ -106,6 +97,9 @@ func (p plan) String() string {
 	fmt.Fprintf(&b, "%s of %d at %v/s, parallelism %v, lives %v, batches of %d, queues of %d, chaining %v, directory %v, inline %v, at least once %v, "+
 		"every %v, %d at once, %d tolerated, slow %v, work %v", p.Program, p.Records, p.Rate, p.Parallelism, p.Lives, p.Batch, p.Queue, p.Chaining, p.Directory,
 		p.Inline, p.AtLeastOnce, p.Interval, p.Concurrent, p.Tolerable, p.Slow, p.Work)
+	if len(p.Spares) > 0 {
+		fmt.Fprintf(&b, "; savepoints %v", p.Spares)
+	}
 	if len(p.User) > 0 {
 		fmt.Fprintf(&b, "; user code %+v", p.User)
 	}
@@ -127,7 +121,7 @@ func (p plan) quiet() bool {
 }
 
 // env is the environment of a life, but for the graph.
-func (p plan) env(goOn bool, parallelism int, dir string) *weir.Env {
+func (p plan) env(from string, parallelism int, dir string) *weir.Env {
 	env := weir.NewTestEnv().Parallelism(parallelism).
 		Set("weir.exchange.batch-records", p.Batch).Set("weir.exchange.queue-batches", p.Queue).
 		Set("pipeline.operator-chaining.enabled", p.Chaining).
@@ -146,8 +140,8 @@ func (p plan) env(goOn bool, parallelism int, dir string) *weir.Env {
 			env.Set("execution.checkpointing.data-inline-threshold", 0)
 		}
 	}
-	if goOn {
-		env.Set("execution.state-recovery.path", "latest-or-start")
+	if from != "" {
+		env.Set("execution.state-recovery.path", from)
 	}
 	return env
 }
@@ -155,5 +149,5 @@ func (p plan) env(goOn bool, parallelism int, dir string) *weir.Env {
 // repeats are the parallelisms to try when one is refused because some subtasks had ended at another.
 func (p plan) repeats(life int) []int {
 	wanted := p.Parallelism[min(life, len(p.Parallelism)-1)]
-	return append([]int{wanted}, slices.DeleteFunc([]int{1, 2, 5}, func(n int) bool { return n == wanted })...)
+	return append([]int{wanted}, slices.DeleteFunc(slices.Clone(widths), func(n int) bool { return n == wanted })...)
 }

@@ -53,7 +53,11 @@ func programMain(args []string) int {
 	goOn, dir := args[3] == "true", args[4]
 	p := drawReal(seed)
 	user, disk := p.ofLife(number)
-	env := p.env(goOn, parallelism, filepath.Join(dir, "checkpoints"))
+	from := ""
+	if goOn {
+		from = latest
+	}
+	env := p.env(from, parallelism, filepath.Join(dir, "checkpoints"))
 	programOf(p.Program).build(env, stage{records: p.Records, rate: p.Rate, faults: newFaults(user), sink: files.Sink(filepath.Join(dir, "out"), files.AppendLine)})
 	started := false
 	ctx := cluster.WithTuning(context.Background(), func(j *cluster.Job) {
@@ -86,10 +90,10 @@ func drawReal(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 5))
 	p.Directory, p.Broker, p.Messages, p.Slow, p.Work = true, 0, nil, 0, 0
 	p.Records, p.Rate = int64(300+r.IntN(1200)), float64(1000+r.IntN(3000))
-	p.Lives, p.Parallelism = nil, []int{[]int{1, 2, 5}[r.IntN(3)]}
+	p.Lives, p.Parallelism = nil, []int{widths[r.IntN(len(widths))]}
 	for range 1 + r.IntN(3) {
-		p.Lives = append(p.Lives, time.Duration(50+r.IntN(350))*time.Millisecond)
-		p.Parallelism = append(p.Parallelism, []int{1, 2, 5}[r.IntN(3)])
+		p.Lives = append(p.Lives, ending{After: time.Duration(50+r.IntN(350)) * time.Millisecond, How: crash})
+		p.Parallelism = append(p.Parallelism, widths[r.IntN(len(widths))])
 	}
 	return p
 }
@@ -177,7 +181,7 @@ func (r *realTrial) live(t *testing.T, n, parallelism int, goOn bool) (code int,
 	appointment := 2 * time.Minute // for one that hangs, which then says where
 	signal := os.Signal(syscall.SIGQUIT)
 	if n < len(r.Lives) {
-		appointment, signal = r.Lives[n], os.Kill
+		appointment, signal = r.Lives[n].After, os.Kill
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), appointment)
 	defer cancel()

@@ -144,7 +144,7 @@ func (h *BarrierHandler) turnUnaligned() {
 		c := &h.channels[i]
 		record[i] = c.open && !(c.in && c.inOrder)
 	}
-	h.snapshot(a.barrier, record)
+	h.snapshot(a.barrier, record, h.ended)
 	h.unblock()
 	for i := range h.channels {
 		if c := &h.channels[i]; c.announced == a.barrier.ID && !c.in {
@@ -164,7 +164,7 @@ func (h *BarrierHandler) maybeAllIn() {
 		h.do(StopRecording{a.barrier.ID})
 		return
 	}
-	h.snapshot(a.barrier, nil)
+	h.snapshot(a.barrier, nil, h.ended)
 	h.unblock()
 }
 

@@ -187,16 +187,17 @@ func (h *BarrierHandler) maybeEndSource(b Barrier) {
 	}
 }
 
-// snapshot takes this task's part. A checkpoint of which it returns no more is one that it has sent the barrier of.
-func (h *BarrierHandler) snapshot(b Barrier, record []bool) {
-	if h.ended && h.firstEnded == 0 {
+// snapshot takes this task's part. A checkpoint of which it returns no more is one that it has sent the barrier of. Ended: it is taken after
+// the end of the data, of all channels.
+func (h *BarrierHandler) snapshot(b Barrier, record []bool, ended bool) {
+	if ended && h.firstEnded == 0 {
 		h.firstEnded = b.ID
 	}
 	if b.Kind.IsSynchronous() {
 		h.stopsBy = b.ID
 	}
-	h.uploads[b.ID] = h.ended
-	h.do(Snapshot{Barrier: b, Record: record, Ended: h.ended})
+	h.uploads[b.ID] = ended
+	h.do(Snapshot{Barrier: b, Record: record, Ended: ended})
 	h.convertAt = Never
 	if b.Alignment == Aligned && b.Timeout > 0 {
 		h.convertID, h.convertAt = b.ID, h.now.Add(b.Timeout)

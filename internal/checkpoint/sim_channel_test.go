@@ -11,7 +11,7 @@ import (
 type simChannel struct {
 	from, to        *simTask
 	slotOut, slotIn int
-	edge            edge
+	feed            feed
 	out, in         []item
 	gate            gate
 	before          int // of a sealed one: items that may still be taken
@@ -45,20 +45,34 @@ func (ch *simChannel) takeHead() item {
 
 // full: some output has no room.
 func (t *simTask) full() bool {
-	return slices.ContainsFunc(t.outs, func(ch *simChannel) bool { return len(ch.out) >= queueCapacity })
+	for _, ch := range t.outs {
+		if len(ch.out) >= queueCapacity {
+			return true
+		}
+	}
+	return false
 }
 
-// emit sends a record to the receivers of its edge.
+// emit sends a record over each edge that goes out from t.
 func (w *world) emit(t *simTask, r record) {
-	switch t.outs[0].edge {
-	case hash:
-		t.outs[slices.IndexFunc(t.outs, func(ch *simChannel) bool { return r.key%w.parallel[counter] == ch.to.index })].push(r)
-	case broadcast:
-		for _, ch := range t.outs {
-			ch.push(r)
+	for _, receivers := range t.edges {
+		f := receivers[0].feed
+		copied := r
+		if !r.rule {
+			copied.path = r.path*31 + f.number + 1
 		}
-	case pointwise, rebalance:
-		t.outs[w.rng.IntN(len(t.outs))].push(r)
+		switch f.edge {
+		case hash:
+			receivers[r.key%len(receivers)].push(copied)
+		case rebalance, pointwise:
+			receivers[w.rng.IntN(len(receivers))].push(copied)
+		case global:
+			receivers[0].push(copied)
+		case broadcast:
+			for _, ch := range receivers {
+				ch.push(copied)
+			}
+		}
 	}
 }
 
@@ -74,7 +88,7 @@ func (it *item) isTimed() bool {
 
 // sendBarrier sends a barrier and returns the records that it overtook.
 func (ch *simChannel) sendBarrier(b Barrier) []item {
-	if ch.edge == broadcast && (b.Alignment == Unaligned || b.Timeout > 0) {
+	if ch.feed.edge == broadcast && (b.Alignment == Unaligned || b.Timeout > 0) {
 		b.Alignment, b.Forced = Aligned, true
 	}
 	if b.Alignment != Unaligned {

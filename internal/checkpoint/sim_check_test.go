@@ -1,19 +1,28 @@
 package checkpoint
 
-import "github.com/weirstream/weir/internal/base"
+import (
+	"slices"
+
+	"github.com/weirstream/weir/internal/base"
+)
 
 // committed is what the outside world has seen.
 type committed struct {
 	lastID       int
-	transactions map[int]bool
-	counts       map[int]map[int]bool // by key
-	records      int
-	expected     int // once all sources were restored as ended
+	transactions map[int]transaction
+	seen         map[seen]bool
+	counts       map[seen]int  // how many of each sink and key, and of each counter and path
+	read         []map[int]int // by source: how many records of each key there are, or will have been when all has ended
 }
 
-func (c *committed) init(records int) {
-	c.transactions, c.counts = map[int]bool{}, map[int]map[int]bool{}
-	c.expected = records
+// seen is a record at a sink.
+type seen struct {
+	sink int
+	record
+}
+
+func (c *committed) init() {
+	c.transactions, c.seen, c.counts = map[int]transaction{}, map[seen]bool{}, map[seen]int{}
 }
 
 func (c *committed) newID() int {
@@ -21,24 +30,63 @@ func (c *committed) newID() int {
 	return c.lastID
 }
 
+// expect expects all that sources have.
+func (c *committed) expect(w *world) {
+	c.read = make([]map[int]int, len(w.topo.nodes))
+	for n, node := range w.topo.nodes {
+		if node.role != splitsSource {
+			continue
+		}
+		c.read[n] = map[int]int{}
+		for split := range w.splits {
+			countKeys(c.read[n], split, w.lengths[n])
+		}
+	}
+}
+
+// countKeys counts the keys of what has been read of a split.
+func countKeys(counts map[int]int, split, offset int) {
+	for i := range offset {
+		counts[keyOf(split, i)]++
+	}
+}
+
+// goBackTo forgets what was committed with later checkpoints.
+func (c *committed) goBackTo(id base.CheckpointID) {
+	all := c.transactions
+	c.init()
+	for _, tx := range all {
+		if tx.by <= id {
+			c.transactions[tx.id] = tx
+			for _, r := range tx.records {
+				c.add(tx.sink, r)
+			}
+		}
+	}
+}
+
+// add counts a record; false: it has been seen.
+func (c *committed) add(sink int, r record) bool {
+	at := seen{sink, r}
+	if c.seen[at] {
+		return false
+	}
+	c.seen[at] = true
+	c.counts[seen{sink, record{origin: -1, key: r.key}}]++
+	c.counts[seen{sink, record{origin: r.origin, path: r.path, key: r.key}}]++
+	return true
+}
+
 // commit makes a transaction visible, once however often it is told to.
 func (w *world) commit(tx transaction) {
-	if w.sink.transactions[tx.id] {
+	if _, ok := w.sink.transactions[tx.id]; ok {
 		return
 	}
-	w.sink.transactions[tx.id] = true
+	w.sink.transactions[tx.id] = tx
 	for _, r := range tx.records {
-		seen := w.sink.counts[r.key]
-		if seen == nil {
-			seen = map[int]bool{}
-			w.sink.counts[r.key] = seen
+		if !w.sink.add(tx.sink, r) && !w.cfg.AtLeastOnce {
+			w.failf("%+v is committed twice by sink %d", r, tx.sink)
 		}
-		if !seen[r.n] {
-			w.sink.records++
-		} else if !w.cfg.AtLeastOnce {
-			w.failf("count %d of key %d is committed twice", r.n, r.key)
-		}
-		seen[r.n] = true
 	}
 }
 
@@ -114,6 +162,22 @@ func (w *world) checkLatest(from *Completed) {
 	}
 }
 
+// checkUnclaimed: nothing that is published needs a file of somebody else's snapshot, and the first that completes after the
+// job was started from one needs no earlier file at all.
+func (w *world) checkUnclaimed(d *Completed) {
+	from := w.disk.origin
+	if from == nil || !w.disk.foreign {
+		return
+	}
+	switch {
+	case d.Base == from.ID:
+		w.failf("checkpoint %d refers to files of %d, which belongs to somebody else", d.ID, from.ID)
+	case !d.Kind.IsSavepoint() && !w.disk.full && d.Kind != FullCheckpoint:
+		w.failf("checkpoint %d is the first after a start from somebody else's snapshot, and not full", d.ID)
+	}
+	w.disk.full = w.disk.full || !d.Kind.IsSavepoint()
+}
+
 // checkFiles: no file of a published checkpoint is deleted.
 func (w *world) checkFiles() {
 	for id, d := range w.disk.metadata {
@@ -131,27 +195,54 @@ func (w *world) checkCut(d *Completed) {
 	if len(w.tasks) == 0 {
 		w.failf("the metadata of %d is written while no task lives", d.ID)
 	}
-	sh := &shape{parallel: w.parallel}
+	sh := &shape{parallel: w.parallel, doneSplits: make([][]int, len(w.topo.nodes)), read: make([]map[int]int, len(w.topo.nodes))}
 	w.disk.shapes[d] = sh
+	w.marks.hitIf(slices.Contains(d.Finished, true), "some tasks had finished")
 	for _, t := range w.tasks {
-		sh.roleOf = append(sh.roleOf, t.role)
-		s, ok := d.Tasks[t.exec.Task].(*simSnapshot)
-		switch {
-		case ok && s.exec != t.exec:
-			w.failf("checkpoint %d has the state of %v for %v", d.ID, s.exec, t.exec)
-		case d.Finished[t.exec.Task] && !t.done:
-			w.failf("checkpoint %d takes %v for finished", d.ID, t.exec)
-		case !ok && !d.Finished[t.exec.Task]:
-			w.failf("checkpoint %d lacks the state of %v", d.ID, t.exec)
-		case ok && d.Finished[t.exec.Task]:
-			w.failf("checkpoint %d has state of %v, which it says is finished", d.ID, t.exec)
-		}
+		sh.nodeOf = append(sh.nodeOf, t.node)
+		w.checkPart(d, t)
 	}
 	for _, ch := range w.channels {
-		sh.channels = append(sh.channels, channelShape{ch.from.exec.Task, ch.to.exec.Task, ch.slotOut, ch.slotIn, ch.to.index, ch.edge})
+		sh.channels = append(sh.channels, channelShape{
+			ch.from.exec.Task, ch.to.exec.Task, ch.slotOut, ch.slotIn, ch.to.node, ch.to.index, ch.feed})
 		w.checkChannel(d, ch)
 	}
-	w.checkSplits(d, sh)
+	for n, node := range w.topo.nodes {
+		if node.role == splitsSource {
+			w.checkSplits(d, sh, n)
+		}
+	}
+	w.checkUnion(d)
+}
+
+// checkPart: of a task there is the state of its current attempt, or it has finished.
+func (w *world) checkPart(d *Completed, t *simTask) {
+	s, ok := d.Tasks[t.exec.Task].(*simSnapshot)
+	switch {
+	case ok && s.exec != t.exec:
+		w.failf("checkpoint %d has the state of %v for %v", d.ID, s.exec, t.exec)
+	case d.Finished[t.exec.Task] && !t.done:
+		w.failf("checkpoint %d takes %v for finished", d.ID, t.exec)
+	case !ok && !d.Finished[t.exec.Task]:
+		w.failf("checkpoint %d lacks the state of %v", d.ID, t.exec)
+	case ok && d.Finished[t.exec.Task]:
+		w.failf("checkpoint %d has state of %v, which it says is finished", d.ID, t.exec)
+	}
+}
+
+// checkUnion: of a node with union state all subtasks have ended, or none.
+func (w *world) checkUnion(d *Completed) {
+	if w.union < 0 {
+		return
+	}
+	over := 0
+	for i := range w.parallel[w.union] {
+		t := w.taskOf(w.union, i).exec.Task
+		over += boolInt(d.Finished[t] || d.Ended[t])
+	}
+	if over > 0 && over < w.parallel[w.union] {
+		w.failf("checkpoint %d: %d of %d subtasks with union state have ended", d.ID, over, w.parallel[w.union])
+	}
 }
 
 func (w *world) checkChannel(d *Completed, ch *simChannel) {
@@ -181,20 +272,20 @@ func (w *world) checkChannel(d *Completed, ch *simChannel) {
 	w.marks.hitIf(len(flight) > 0, "records in flight in a checkpoint")
 }
 
-// checkSplits: each split belongs to the enumerator, to a source's state, or to one that has finished. It counts, too, how
-// much a drained savepoint has read: nobody will read more.
-func (w *world) checkSplits(d *Completed, sh *shape) {
+// checkSplits: each split of a source belongs to the enumerator, to a subtask's state, or to one that has finished. It counts,
+// too, how much has been read: after a drained savepoint nobody will read more.
+func (w *world) checkSplits(d *Completed, sh *shape, n int) {
 	owners := make([]int, w.splits)
-	read := 0
+	sh.read[n] = map[int]int{}
 	own := func(split, offset int) {
 		owners[split]++
-		read += offset
+		countKeys(sh.read[n], split, offset)
 	}
-	for _, split := range d.Operators[w.vertexOf[splitsSource]].([]int) {
+	for _, split := range d.Operators[n].([]int) {
 		own(split, 0)
 	}
-	for i := range w.parallel[splitsSource] {
-		t := w.taskOf(splitsSource, i)
+	for i := range w.parallel[n] {
+		t := w.taskOf(n, i)
 		if s, ok := d.Tasks[t.exec.Task].(*simSnapshot); ok {
 			for split, offset := range s.offsets {
 				own(split, offset)
@@ -202,20 +293,19 @@ func (w *world) checkSplits(d *Completed, sh *shape) {
 			continue
 		}
 		for split := range t.offsets {
-			own(split, w.length)
-			sh.doneSplits = append(sh.doneSplits, split)
+			own(split, w.lengths[n])
+			sh.doneSplits[n] = append(sh.doneSplits[n], split)
 		}
 	}
-	for _, split := range w.doneSplits {
-		own(split, w.length)
-		sh.doneSplits = append(sh.doneSplits, split)
+	for _, split := range w.doneSplits[n] {
+		own(split, w.lengths[n])
+		sh.doneSplits[n] = append(sh.doneSplits[n], split)
 	}
-	for split, n := range owners {
-		if n != 1 {
-			w.failf("checkpoint %d: split %d is owned %d times", d.ID, split, n)
+	for split, owners := range owners {
+		if owners != 1 {
+			w.failf("checkpoint %d: split %d of source %d is owned %d times", d.ID, split, n, owners)
 		}
 	}
-	sh.read = read
 }
 
 // checkClosed: a closed master has nothing left to do, and left nothing that is not to outlive the job.
@@ -228,23 +318,39 @@ func (w *world) checkClosed() {
 		w.failf("%d requests got no reply", len(w.requests))
 	}
 	for id, d := range w.disk.metadata {
-		if !d.Kind.IsSavepoint() && w.tally.masters == 1 {
+		if !d.Kind.IsSavepoint() && w.tally.masters == 1 && d != w.disk.origin {
 			w.failf("checkpoint %d outlives the job, which FINISHED", id)
 		}
 	}
 }
 
-// checkResults: the outside world has seen each count of each key once: 1, 2, 3, ... up to the number of its records.
+// checkResults: each sink has seen of each key as many different records as the sources have, as often as paths lead to it; and of
+// a counter's each count once: 1, 2, 3, ...
 func (w *world) checkResults() {
-	for key, seen := range w.sink.counts {
-		for n := range len(seen) {
-			if !seen[n+1] && !w.cfg.AtLeastOnce {
-				w.failf("key %d has a gap in its counts at %d", key, n+1)
-			}
+	for n, node := range w.topo.nodes {
+		if node.role == sink {
+			w.checkSink(n)
 		}
 	}
-	want := w.sink.expected
-	if got := w.sink.records; got < want || got > want && !w.cfg.AtLeastOnce {
-		w.failf("%d records are committed, want %d", got, want)
+	for at := range w.sink.seen {
+		counted := w.sink.counts[seen{at.sink, record{origin: at.origin, path: at.path, key: at.key}}]
+		if w.topo.nodes[at.origin].role == counter && at.n > counted && !w.cfg.AtLeastOnce {
+			w.failf("sink %d has seen %+v, but only %d of them", at.sink, at.record, counted)
+		}
+	}
+}
+
+func (w *world) checkSink(sink int) {
+	want := map[int]int{}
+	for source, read := range w.sink.read {
+		for key, count := range read {
+			want[key] += count * w.topo.pathsFrom(source)[sink]
+		}
+	}
+	for key, count := range want {
+		got := w.sink.counts[seen{sink, record{origin: -1, key: key}}]
+		if got < count || got > count && !w.cfg.AtLeastOnce {
+			w.failf("sink %d has committed %d records of key %d, want %d", sink, got, key, count)
+		}
 	}
 }

@@ -29,33 +29,72 @@ const (
 	markerOvertakes
 	idUsedAgain
 	notWithdrawn
+	overtakenLost
+	convertedLost
+	recordingEndsEarly
+	inOrderRecorded
+	blockIgnored
+	eventBeforeBarrier
+	eventsSurvive
+	heldForgotten
+	enumeratorSnappedLate
+	unclaimedTaken
+	firstNotFull
+	hashToOldOwner
+	outputNotRestored
+	restoreDoesNotCommit
+	endNotSentAgain
+	unionIgnored
+	savepointCommits
+	finishesTooEarly
 	faults
 )
 
+// late are the faults that take the simulation more than half a million steps to find.
+var late = []fault{finishedRunAgain, openTriggerAtOnce, lateAckDeletes, goneTakenForFinished, heldForgotten}
+
 func (f fault) String() string {
 	return [...]string{
-		noFault:              "none",
-		notifyBeforeStored:   "tasks are notified before the checkpoint is stored",
-		blockNotLifted:       "a channel stays blocked",
-		eventsNotHeld:        "the enumerator's events are not held",
-		cancelForgotten:      "a cancel marker is forgotten",
-		pointwiseDoubled:     "a record on a pointwise edge is doubled by a rescale",
-		finishedRunAgain:     "a finished task is restored as one that has not begun",
-		endedRunAgain:        "an ended task is restored as a running one",
-		broadcastInFlight:    "broadcast channels are recorded",
-		sealIgnored:          "what comes behind an overtaking barrier is processed before the snapshot",
-		openTriggerAtOnce:    "a triggered task does not wait for the ends of its channels",
-		restoreDoesNotWait:   "a restore does not wait for a sealed checkpoint",
-		lateAckDeletes:       "every late acknowledgement's files are deleted",
-		terminalIgnored:      "a restart ignores the savepoint that the job stopped with",
-		goneTakenForFinished: "a failed task is taken for a finished one",
-		oldAttemptAcks:       "pending checkpoints survive a failover and take acknowledgements of old attempts",
-		checkpointAfterStop:  "checkpoints go on after the savepoint that the job stops with",
-		stopOvertaken:        "a checkpoint overtakes the savepoint that the job stops with",
-		baseNotPinned:        "what an incremental checkpoint builds upon is deleted under it",
-		markerOvertakes:      "a cancel marker overtakes barriers of older checkpoints",
-		idUsedAgain:          "a restart uses an id again",
-		notWithdrawn:         "what could not be stored is aborted at once",
+		noFault:               "none",
+		notifyBeforeStored:    "tasks are notified before the checkpoint is stored",
+		blockNotLifted:        "a channel stays blocked",
+		eventsNotHeld:         "the enumerator's events are not held",
+		cancelForgotten:       "a cancel marker is forgotten",
+		pointwiseDoubled:      "a record on a pointwise edge is doubled by a rescale",
+		finishedRunAgain:      "a finished task is restored as one that has not begun",
+		endedRunAgain:         "an ended task is restored as a running one",
+		broadcastInFlight:     "broadcast channels are recorded",
+		sealIgnored:           "what comes behind an overtaking barrier is processed before the snapshot",
+		openTriggerAtOnce:     "a triggered task does not wait for the ends of its channels",
+		restoreDoesNotWait:    "a restore does not wait for a sealed checkpoint",
+		lateAckDeletes:        "every late acknowledgement's files are deleted",
+		terminalIgnored:       "a restart ignores the savepoint that the job stopped with",
+		goneTakenForFinished:  "a failed task is taken for a finished one",
+		oldAttemptAcks:        "pending checkpoints survive a failover and take acknowledgements of old attempts",
+		checkpointAfterStop:   "checkpoints go on after the savepoint that the job stops with",
+		stopOvertaken:         "a checkpoint overtakes the savepoint that the job stops with",
+		baseNotPinned:         "what an incremental checkpoint builds upon is deleted under it",
+		markerOvertakes:       "a cancel marker overtakes barriers of older checkpoints",
+		idUsedAgain:           "a restart uses an id again",
+		notWithdrawn:          "what could not be stored is aborted at once",
+		overtakenLost:         "the last record that a barrier overtook in an output queue is lost",
+		convertedLost:         "what a barrier overtook when it turned unaligned in an output queue is lost",
+		recordingEndsEarly:    "a snapshot is acknowledged while records in flight are still recorded",
+		inOrderRecorded:       "a channel whose barrier came in its place is recorded",
+		blockIgnored:          "a channel is not blocked behind its barrier",
+		eventBeforeBarrier:    "the enumerator's events go out before the barrier that they belong behind",
+		eventsSurvive:         "the enumerator's events survive a restore",
+		heldForgotten:         "events that were held for an aborted checkpoint are forgotten",
+		enumeratorSnappedLate: "the enumerator's snapshot is taken after it has sent more",
+		unclaimedTaken:        "a snapshot that was not claimed is taken for the job's own",
+		firstNotFull:          "the first checkpoint after a start from an unclaimed snapshot is incremental",
+		hashToOldOwner:        "records in flight on a hash edge go to the subtask that had them, whoever has the key now",
+		outputNotRestored:     "records in flight in output queues are not restored",
+		restoreDoesNotCommit:  "a restore does not commit what its checkpoint prepared",
+		endNotSentAgain:       "a task restored as ended does not send its end",
+		unionIgnored:          "union state of which some subtasks have ended is accepted",
+		savepointCommits:      "tasks commit by a plain savepoint",
+		finishesTooEarly:      "a task finishes by a checkpoint that it took before its end",
 	}[f]
 }
 
@@ -103,9 +142,37 @@ func (w *world) faultyStep(e CoordinatorEvent) []CoordinatorAction {
 		for _, p := range m.pending {
 			p.barrier.Base = 0
 		}
+	case firstNotFull:
+		m.forceFull = false
+	case unionIgnored:
+		for v := range m.graph.Vertices {
+			m.graph.Vertices[v].Union = false
+		}
 	default:
 	}
 	return m.Step(w.now, e)
+}
+
+// faultyActions are the actions of a step of the master, with a fault among them.
+func (w *world) faultyActions(actions []CoordinatorAction) []CoordinatorAction {
+	isEvent := func(a CoordinatorAction) bool { _, ok := a.(SendEvent); return ok }
+	isTrigger := func(a CoordinatorAction) bool { _, ok := a.(TriggerTasks); return ok }
+	isAbort := func(a CoordinatorAction) bool { _, ok := a.(NotifyAborted); return ok }
+	switch {
+	case w.fault == eventBeforeBarrier && slices.ContainsFunc(actions, isTrigger):
+		slices.SortStableFunc(actions, func(a, b CoordinatorAction) int { return boolInt(isEvent(b)) - boolInt(isEvent(a)) })
+	case w.fault == heldForgotten && slices.ContainsFunc(actions, isAbort):
+		actions = slices.DeleteFunc(actions, isEvent)
+	}
+	return actions
+}
+
+// faultyOvertaken is what a barrier overtook in an output queue, or not all of it.
+func (w *world) faultyOvertaken(items []item) []item {
+	if w.fault == overtakenLost && len(items) > 0 {
+		return items[:len(items)-1]
+	}
+	return items
 }
 
 // swapQuestion has the answer to Store be taken for one to WriteMetadata.
@@ -145,6 +212,12 @@ func (w *world) faultyTaskStep(t *simTask, e HandlerEvent) []HandlerAction {
 		if w.fault == openTriggerAtOnce && e.Barrier.ID > h.last {
 			return w.triggerAtOnce(h, e)
 		}
+	case DataEnded:
+		actions := h.Step(w.now, e)
+		if w.fault == finishesTooEarly && h.ended {
+			h.firstEnded = 1
+		}
+		return actions
 	case AbortNotified:
 		if i := h.trackOf(e.ID); w.fault == markerOvertakes && i >= 0 {
 			h.tracks = slices.Delete(h.tracks, i, i+1)
@@ -166,74 +239,4 @@ func (w *world) triggerAtOnce(h *BarrierHandler, e Triggered) []HandlerAction {
 	copy(h.channels, channels)
 	h.open = n
 	return actions
-}
-
-// marks counts how often rare things happen: a simulation that never comes to them proves nothing about them.
-type marks map[string]int
-
-func (m marks) hit(what string) { m[what]++ }
-
-func (m marks) hitIf(happened bool, what string) {
-	if happened {
-		m[what]++
-	}
-}
-
-// rare is what a long run must come to.
-var rare = []string{
-	"acknowledgement doubled", "acknowledgement of nothing known",
-	"announced and forced", "barrier prioritized", "channel sealed",
-	"early abort", "event held", "final checkpoint again", "incremental", "last records while triggered", "late acknowledgement deleted",
-	"location created too late", "message to a task lost", "metadata published by a dead master", "obsolete barrier",
-	"older completes after newer", "output converted", "record in flight restored", "record recorded on arrival",
-	"records in flight in a checkpoint", "restore waits for a sealed checkpoint", "restored as ended",
-	"resumed from DRAIN", "resumed from SUSPEND", "snapshot dropped", "snapshot failed while recording", "stop failed",
-	"terminal failure", "tolerable failures exceeded", "triggers wait for cleaning", "unaligned trigger",
-	AsyncFailure.String(), DeclinedClosing.String(), Expired.String(),
-	FailoverRegion.String(), FinalizeFailure.String(), IOFailure.String(), MinimumPause.String(),
-	NotAllTasksRunning.String(), Subsumed.String(), Suspended.String(), TaskFailure.String(), TriggerFailure.String(),
-	"declined: " + AsyncFailure.String(), "declined: " + DeclinedOnCancel.String(), "declined: " + DeclinedSubsumed.String(),
-}
-
-// markAfter looks at the master after an event.
-func (w *world) markAfter() {
-	m := w.master
-	if w.stopped {
-		return
-	}
-	w.marks.hitIf(m.restoring, "restore waits for a sealed checkpoint")
-	w.marks.hitIf(m.final == finalDue && m.finalAt > w.now && m.finalAt != Never, "final checkpoint again")
-	w.marks.hitIf(len(m.queue) > 0 && m.cleaning > m.cfg.MaxConcurrent, "triggers wait for cleaning")
-}
-
-// markBefore looks at the master before an event.
-func (w *world) markBefore(e CoordinatorEvent) {
-	m := w.master
-	switch e := e.(type) {
-	case TaskAcked:
-		p := m.find(e.ID)
-		w.marks.hitIf(p != nil && p.expects(e.Exec) && p.acked[e.Exec.Task], "acknowledgement doubled")
-		w.marks.hitIf(p == nil && !m.aborted.has(e.ID), "acknowledgement of nothing known")
-	case LocationCreated:
-		w.marks.hitIf(e.Err == nil && m.find(m.questions[e.Token].id) == nil, "location created too late")
-	case OperatorSent:
-		w.marks.hitIf(m.tasks[e.To].holdFor != 0, "event held")
-	default:
-	}
-}
-
-// markHandler looks at a handler before an event.
-func (w *world) markHandler(t *simTask, e HandlerEvent) {
-	h := t.handler
-	switch e := e.(type) {
-	case Triggered:
-		w.marks.hitIf(len(h.channels) > 0 && h.open > 0, "last records while triggered")
-		w.marks.hitIf(len(h.channels) > 0 && h.open > 0 && e.Barrier.Alignment == Unaligned, "unaligned trigger")
-	case BarrierArrived:
-		w.marks.hitIf(e.Barrier.ID < h.last, "obsolete barrier")
-		w.marks.hitIf(h.aborted.has(e.Barrier.ID) && e.Barrier.ID > h.last, "early abort")
-	case BarrierAnnounced:
-		w.marks.hitIf(h.align.pending && h.align.barrier.Forced && !h.align.timed, "announced and forced")
-	default:
-	}
 }

@@ -19,6 +19,9 @@ type disk struct {
 	shapes   map[*Completed]*shape
 	notified map[base.CheckpointID]bool
 	ended    map[base.CheckpointID]bool // reported as succeeded or failed
+	origin   *Completed                 // the snapshot that the job was started from, by a person; nil: none
+	foreign  bool                       // it was not claimed
+	full     bool                       // a checkpoint has been published that needs none of it
 }
 
 func (d *disk) init() {
@@ -47,16 +50,24 @@ func (w *world) tell(e CoordinatorEvent) {
 	for len(w.inbox) > 0 && !w.stopped {
 		e := w.inbox[0]
 		w.inbox = w.inbox[1:]
-		w.logf("%T%+v", e, e)
+		if w.verbose {
+			w.logf("%T%+v", e, e)
+		}
 		w.tally.machineSteps++
 		w.markBefore(e)
-		for _, a := range w.faultyStep(e) {
-			w.logf("    %T%+v", a, a)
+		for _, a := range w.faultyActions(w.faultyStep(e)) {
+			if w.verbose {
+				w.logf("    %T%+v", a, a)
+			}
 			w.perform(a)
 		}
 		w.markAfter()
 	}
-	w.inbox, w.performing = nil, false
+	w.inbox, w.performing = w.inbox[:0], false
+	w.deadline = Never
+	if d, ok := w.master.Deadline(); ok {
+		w.deadline = d
+	}
 }
 
 func (w *world) perform(a CoordinatorAction) {
@@ -75,6 +86,7 @@ func (w *world) perform(a CoordinatorAction) {
 	case TriggerTasks:
 		w.checkNotOvertaking(a.Barrier.ID)
 		for _, x := range a.Tasks {
+			w.marks.hitIf(int(x.Task) < len(w.tasks) && len(w.tasks[x.Task].ins) > 0, "task behind finished ones triggered")
 			w.send(x, Triggered{a.Barrier})
 		}
 	case SendEvent:
@@ -171,6 +183,7 @@ func (w *world) publish(d *Completed) {
 			w.failf("checkpoint %d refers to files of %d, which is gone", d.ID, d.Base)
 		}
 	}
+	w.checkUnclaimed(d)
 	w.disk.metadata[d.ID] = d
 }
 
@@ -195,6 +208,9 @@ func (w *world) notifyComplete(a NotifyComplete) {
 
 func (w *world) discard(a Discard) CoordinatorEvent {
 	if a.Completed != nil {
+		if a.Completed == w.disk.origin && w.disk.foreign {
+			w.failf("snapshot %d is deleted, which belongs to somebody else", a.ID)
+		}
 		if l := w.master.latest(); l != nil && l.ID == a.ID {
 			w.failf("the latest checkpoint %d is deleted", a.ID)
 		}
@@ -223,6 +239,11 @@ func (w *world) reply(a Reply) {
 		return
 	}
 	w.tally.savepoints++
+	if d := w.disk.metadata[a.ID]; w.fault == savepointCommits && d != nil && !d.Kind.IsSynchronous() {
+		for _, t := range w.tasks {
+			w.send(t.exec, CompleteNotified{a.ID})
+		}
+	}
 	if w.disk.metadata[a.ID] == nil {
 		w.failf("the reply says that %d is complete, but it has no metadata", a.ID)
 	}
@@ -238,60 +259,6 @@ func (w *world) report(a Report) {
 	}
 	w.disk.ended[a.ID] = true
 	w.marks.hitIf(a.What == Failed, a.Reason.String())
-}
-
-// snapshotEnumerator takes its state now; the answer follows what it has sent before.
-func (w *world) snapshotEnumerator(a SnapshotOperator) {
-	answer := OperatorSnapped{Token: a.Token, State: slices.Clone(w.unassigned)}
-	if w.troubled(60) {
-		answer = OperatorSnapped{Token: a.Token, Err: errDisk}
-	}
-	w.outbox = append(w.outbox, answer)
-}
-
-// enumerate has the enumerator assign a split, or tell a reader that there are no more.
-func (w *world) enumerate() bool {
-	const ahead = 8 // it is not faster than its messages
-	if len(w.tasks) == 0 || len(w.outbox) > ahead {
-		return false
-	}
-	to := w.taskOf(splitsSource, w.rng.IntN(w.parallel[splitsSource]))
-	if to.ended || len(to.link) > ahead {
-		return false
-	}
-	const noMore = -1
-	split := noMore
-	if len(w.unassigned) > 0 {
-		split = w.unassigned[0]
-		w.unassigned = w.unassigned[1:]
-	}
-	w.outbox = append(w.outbox, OperatorSent{Vertex: w.vertexOf[splitsSource], To: to.exec.Task, Payload: split})
-	return true
-}
-
-func (w *world) passOutbox() bool {
-	if len(w.outbox) == 0 {
-		return false
-	}
-	e := w.outbox[0]
-	w.outbox = w.outbox[1:]
-	if sent, ok := e.(OperatorSent); ok && w.fault == eventsNotHeld {
-		if !w.down {
-			w.send(w.tasks[sent.To].exec, SendEvent{w.tasks[sent.To].exec, sent.Payload})
-		}
-		return true
-	}
-	w.tell(e)
-	return true
-}
-
-// resetEnumerator is a new enumerator: what the old one sent is gone, its snapshots are still answered.
-func (w *world) resetEnumerator(unassigned []int) {
-	w.unassigned = slices.Clone(unassigned)
-	w.outbox = slices.DeleteFunc(w.outbox, func(e CoordinatorEvent) bool {
-		_, sent := e.(OperatorSent)
-		return sent
-	})
 }
 
 // send puts a message on the link of an execution, or loses it. Messages are numbered: the next one shows the gap.
@@ -393,11 +360,9 @@ func (w *world) crashMaster() {
 
 // startMaster starts the job from the latest that the disk has, at another parallelism.
 func (w *world) startMaster() {
-	r := w.rng
 	w.tally.masters++
-	old := w.parallel
-	w.parallel = [roles]int{1 + r.IntN(3), old[rulesSource], 1 + r.IntN(3), 1 + r.IntN(3)}
-	w.makeGraph()
+	w.parallel = w.topo.randomParallelism(w.rng)
+	w.graph = w.topo.graph(w.parallel, w.union)
 	completed := w.recovered()
 	last := w.disk.lastID
 	if w.fault == idUsedAgain {
@@ -408,6 +373,9 @@ func (w *world) startMaster() {
 	if err != nil {
 		panic(err)
 	}
+	if w.fault == unclaimedTaken && w.disk.foreign {
+		w.master.forceFull = true
+	}
 	w.questions, w.outbox, w.inbox = nil, nil, nil
 	maps.DeleteFunc(w.disk.ended, func(id base.CheckpointID, _ bool) bool { return id > w.disk.lastID }) // never really used
 	clear(w.requests)
@@ -415,12 +383,13 @@ func (w *world) startMaster() {
 	w.deploy(w.master.latest())
 }
 
-// recovered lists what a restart finds: checkpoints with metadata, and the newest savepoint that a job stopped with.
+// recovered lists what a restart finds: what the job was started from, checkpoints with metadata, and the newest savepoint
+// that the job stopped with.
 func (w *world) recovered() []*Completed {
 	var all []*Completed
 	for _, d := range w.disk.metadata {
 		terminal := d.Kind.IsSynchronous() && w.disk.stored[d.ID] && w.fault != terminalIgnored
-		if !d.Kind.IsSavepoint() || terminal {
+		if !d.Kind.IsSavepoint() || terminal || d == w.disk.origin {
 			all = append(all, d)
 		}
 	}
@@ -428,36 +397,25 @@ func (w *world) recovered() []*Completed {
 	return all
 }
 
-func (w *world) makeGraph() {
-	w.graph = Graph{}
-	for ro := range roles {
-		w.vertexOf[ro] = -1
-		if w.parallel[ro] == 0 {
-			continue
-		}
-		v := Vertex{
-			Name: [...]string{"splits", "rules", "count", "sink"}[ro], First: base.Task(w.graph.Tasks()), Parallelism: w.parallel[ro],
-			Coordinated: ro == splitsSource, Union: ro == splitsSource && w.seed%7 == 0,
-		}
-		switch ro {
-		case counter:
-			v.Inputs = []Edge{{From: w.vertexOf[splitsSource]}}
-			if w.parallel[rulesSource] > 0 {
-				v.Inputs = append(v.Inputs, Edge{From: w.vertexOf[rulesSource]})
-			}
-		case sink:
-			v.Inputs = []Edge{{From: w.vertexOf[counter]}}
-			if w.sinkEdge == pointwise {
-				v.Inputs[0].Pattern = Pointwise
-			}
-		default:
-		}
-		w.vertexOf[ro] = len(w.graph.Vertices)
-		w.graph.Vertices = append(w.graph.Vertices, v)
+// startFromSnapshot is a person who ends the job and starts it anew, in another directory, from one of its savepoints or
+// checkpoints, claimed or not. What has been written since is somebody else's world: time goes back to the snapshot.
+func (w *world) startFromSnapshot() bool {
+	ids := slices.Sorted(maps.Keys(w.disk.metadata))
+	if len(ids) == 0 {
+		return false
 	}
-}
-
-// taskOf is a subtask of a role.
-func (w *world) taskOf(ro role, i int) *simTask {
-	return w.tasks[int(w.graph.Vertices[w.vertexOf[ro]].First)+i]
+	old := w.disk.metadata[ids[w.rng.IntN(len(ids))]]
+	from := *old
+	w.disk.foreign = w.oneIn(2)
+	from.Keep = w.disk.foreign && w.fault != unclaimedTaken
+	w.marks.hitIf(from.Keep && !from.Kind.IsSavepoint(), "started from an unclaimed checkpoint")
+	w.marks.hitIf(from.Keep && from.Kind.IsSavepoint(), "started from an unclaimed savepoint")
+	w.marks.hitIf(!from.Keep && !from.Kind.IsSavepoint(), "started from a claimed checkpoint")
+	w.marks.hitIf(!from.Keep && from.Kind.IsSavepoint(), "started from a claimed savepoint")
+	w.disk.shapes[&from] = w.disk.shapes[old]
+	w.disk.metadata = map[base.CheckpointID]*Completed{from.ID: &from}
+	w.disk.origin, w.disk.full = &from, false
+	w.sink.goBackTo(from.ID)
+	w.startMaster()
+	return true
 }

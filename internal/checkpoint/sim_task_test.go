@@ -10,8 +10,10 @@ import (
 
 // This file drives a BarrierHandler: a task that takes items from its channels, and performs its actions.
 
-// record is what flows: an element of a key, a count (n) of a key, or a rule (n).
+// record is what flows. Of one origin, path and key each number is there once.
 type record struct {
+	origin int // the node that made it: a source, or a counter
+	path   int // over which edges it came from there
 	key, n int
 	rule   bool
 }
@@ -43,16 +45,19 @@ func (it *item) isBarrier(id base.CheckpointID) bool {
 // simTask is one attempt of a subtask.
 type simTask struct {
 	exec    base.Exec
+	node    int
 	role    role
 	index   int
 	handler *BarrierHandler
 	ins     []*simChannel
 	outs    []*simChannel
-	link    []any // from the master, in order
-	gap     bool  // a message was lost
+	edges   [][]*simChannel // outs by edge
+	link    []any           // from the master, in order
+	gap     bool            // a message was lost
 
 	inbox      []HandlerEvent
 	performing bool
+	deadline   Time
 	uploads    []*simSnapshot
 	told       map[base.CheckpointID]told
 	lastSent   base.CheckpointID // barrier or cancel marker
@@ -84,6 +89,7 @@ const (
 // transaction is what a sink has written between two snapshots.
 type transaction struct {
 	id      int
+	sink    int // the node
 	by      base.CheckpointID
 	records []record
 }
@@ -107,9 +113,9 @@ type channelPart struct {
 	flight []item
 }
 
-func newSimTask(x base.Exec, ro role, index int) *simTask {
+func (w *world) newSimTask(x base.Exec, n, index int) *simTask {
 	return &simTask{
-		exec: x, role: ro, index: index, told: map[base.CheckpointID]told{},
+		exec: x, node: n, role: w.topo.nodes[n].role, index: index, told: map[base.CheckpointID]told{}, deadline: Never,
 		offsets: map[int]int{}, counts: map[int]int{}, rules: map[int]bool{},
 	}
 }
@@ -124,22 +130,32 @@ func (w *world) tellTask(t *simTask, e HandlerEvent) {
 	for len(t.inbox) > 0 {
 		e := t.inbox[0]
 		t.inbox = t.inbox[1:]
-		w.logf("  task %d: %T%+v", t.exec.Task, e, e)
+		if w.verbose {
+			w.logf("  task %d: %T%+v", t.exec.Task, e, e)
+		}
 		w.tally.machineSteps++
 		w.markHandler(t, e)
 		for _, a := range w.faultyTaskStep(t, e) {
-			w.logf("      %T%+v", a, a)
+			if w.verbose {
+				w.logf("      %T%+v", a, a)
+			}
 			w.performTask(t, a)
 		}
 	}
-	t.performing = false
+	t.inbox, t.performing = t.inbox[:0], false
+	t.deadline = Never
+	if d, ok := t.handler.Deadline(); ok {
+		t.deadline = d
+	}
 	w.checkBlocked(t)
 }
 
 func (w *world) performTask(t *simTask, a HandlerAction) {
 	switch a := a.(type) {
 	case Block:
-		t.ins[a.Channel].gate = blocked
+		if w.fault != blockIgnored {
+			t.ins[a.Channel].gate = blocked
+		}
 	case Unblock:
 		if w.fault != blockNotLifted || a.Channel != 1 {
 			t.ins[a.Channel].gate = open
@@ -204,7 +220,7 @@ func (w *world) deliver(t *simTask) bool {
 	case gap:
 		w.failing = true
 	case SendEvent:
-		if split := m.Payload.(int); split < 0 {
+		if split := m.Payload.(int); split == noMore {
 			t.noMore = true
 		} else {
 			t.offsets[split] = 0
@@ -259,16 +275,20 @@ func (w *world) takeItem(t *simTask, ch *simChannel, it item) {
 
 func (w *world) process(t *simTask, r record) {
 	switch {
-	case t.role == sink:
-		t.current = append(t.current, r)
+	case r.rule && w.topo.nodes[t.node].rules:
+		w.emit(t, r)
 	case r.rule:
 		if t.rules[r.n] && !w.cfg.AtLeastOnce {
 			w.failf("task %d gets rule %d twice", t.exec.Task, r.n)
 		}
 		t.rules[r.n] = true
+	case t.role == sink:
+		t.current = append(t.current, r)
+	case t.role == relay:
+		w.emit(t, r)
 	default:
 		t.counts[r.key]++
-		w.emit(t, record{key: r.key, n: t.counts[r.key]})
+		w.emit(t, record{origin: t.node, key: r.key, n: t.counts[r.key]})
 	}
 }
 
@@ -276,11 +296,11 @@ func (w *world) readSplit(t *simTask) bool {
 	if t.ended || t.full() || t.stop {
 		return false
 	}
+	length := w.lengths[t.node]
 	for split := range w.splits {
-		if offset, ok := t.offsets[split]; ok && offset < w.length {
+		if offset, ok := t.offsets[split]; ok && offset < length {
 			t.offsets[split]++
-			const keys = 6
-			w.emit(t, record{key: (split*31 + offset) % keys})
+			w.emit(t, record{origin: t.node, key: keyOf(split, offset), n: split*length + offset})
 			return true
 		}
 	}
@@ -290,13 +310,19 @@ func (w *world) readSplit(t *simTask) bool {
 	return t.noMore
 }
 
+// keyOf is the key of a source's record.
+func keyOf(split, offset int) int {
+	const keys = 6
+	return (split*31 + offset) % keys
+}
+
 func (w *world) readRule(t *simTask) bool {
 	switch {
 	case t.ended || t.full() || t.stop:
 		return false
 	case t.offsets[0] < w.ruleCount:
 		t.offsets[0]++
-		w.emit(t, record{rule: true, n: t.offsets[0]})
+		w.emit(t, record{rule: true, origin: t.node, key: t.offsets[0], n: t.offsets[0]})
 	default:
 		w.end(t)
 	}
@@ -324,7 +350,7 @@ func (w *world) snapshot(t *simTask, a Snapshot) {
 	w.checkOnce(t, a.Barrier.ID, toldDownstream)
 	w.tally.unaligned += boolInt(a.Barrier.Restored().Alignment == Unaligned)
 	if t.role == sink {
-		t.transactions = append(t.transactions, transaction{w.sink.newID(), a.Barrier.ID, t.current})
+		t.transactions = append(t.transactions, transaction{w.sink.newID(), t.node, a.Barrier.ID, t.current})
 		t.current = nil
 	}
 	s := &simSnapshot{
@@ -334,13 +360,16 @@ func (w *world) snapshot(t *simTask, a Snapshot) {
 	}
 	for i, ch := range t.outs {
 		s.out[i].passed = ch.sent
-		s.out[i].flight = ch.sendBarrier(s.barrier)
+		s.out[i].flight = w.faultyOvertaken(ch.sendBarrier(s.barrier))
 	}
 	for i, ch := range t.ins {
 		s.in[i].passed = ch.received
-		if a.Record != nil && a.Record[i] {
+		if a.Record != nil && (a.Record[i] || w.fault == inOrderRecorded && ch.feed.edge != broadcast) {
 			s.in[i].flight = ch.startRecording(a.Barrier.ID)
 		}
+	}
+	if w.fault == recordingEndsEarly {
+		s.recorded = true
 	}
 	t.uploads = append(t.uploads, s)
 }
@@ -386,6 +415,9 @@ func (w *world) convertOutput(t *simTask, id base.CheckpointID) {
 	}
 	for i, ch := range t.outs {
 		overtaken := ch.convert(id)
+		if w.fault == convertedLost {
+			overtaken = nil
+		}
 		w.marks.hitIf(len(overtaken) > 0, "output converted")
 		s.out[i].flight = append(s.out[i].flight, overtaken...)
 	}

@@ -9,36 +9,16 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// The simulation is one job whose machines are the real ones and whose everything else is slices and one random number
-// generator:
+// The simulation is one job of any shape (sim_topology_test.go) whose machines are the real ones and whose everything else is
+// slices and one random number generator. For example:
 //
-//	splits source --hash--> count --pointwise or rebalance--> sink
-//	rules source --broadcast--^
+//	splits source --hash--> count --pointwise--> relay --rebalance--> sink
+//	rules source --broadcast--^                   |
+//	                                              '------hash------> sink
 //
 // A pick takes one thing at random and does it: a task takes an item from a channel or emits one, a channel carries an item
-// from its sender's queue to its receiver's, a message arrives, an I/O is answered, the clock jumps, something fails. The
-// checkers (sim_check_test.go) look after every step of a machine, at every checkpoint and at the end.
-
-// role is what a vertex does.
-type role int
-
-const (
-	splitsSource role = iota // reads splits that its enumerator assigns
-	rulesSource              // reads one list and broadcasts it
-	counter                  // counts by key, and collects the rules
-	sink                     // commits transactions in two phases
-	roles
-)
-
-// edge is how a channel's sender chooses its receivers, and what becomes of records in flight at another parallelism.
-type edge int
-
-const (
-	hash      edge = iota // by key
-	broadcast             // to all; never in flight
-	pointwise             // by subtask
-	rebalance             // to any
-)
+// from its sender's queue to its receiver's, a message arrives, an I/O is answered, the clock jumps, something fails, a user
+// wants something. The checkers (sim_check_test.go) look after every step of a machine, at every checkpoint and at the end.
 
 // world is the whole simulation of one job, over all its failovers, masters and savepoints, until its results are complete.
 type world struct {
@@ -55,21 +35,22 @@ type world struct {
 
 	// The job.
 	cfg        Config
-	sinkEdge   edge
-	splits     int // how many, of
-	length     int // records each
+	topo       *topology
+	union      int // the node with union state; -1: none
+	splits     int // how many a source has,
+	lengths    []int
 	ruleCount  int
 	slow       int // this task works once in
 	slowness   int // so many times
-	parallel   [roles]int
+	parallel   []int
 	graph      Graph
-	vertexOf   [roles]int // -1: not in the graph
-	unassigned []int      // the enumerator's state
+	unassigned [][]int // the enumerators' states, by node
 	outbox     []CoordinatorEvent
-	doneSplits []int // of sources that finished before the restore
+	doneSplits [][]int // of sources that finished before the restore, by node
 
 	// What runs.
 	master      *Coordinator
+	deadline    Time
 	inbox       []CoordinatorEvent // behind the step that is being performed
 	performing  bool
 	questions   []io
@@ -93,7 +74,7 @@ type world struct {
 type tally struct {
 	runs, picks, steps, machineSteps           int
 	checkpoints, savepoints, restores, masters int
-	aborts, unaligned, resumes                 int
+	aborts, unaligned, resumes, rescales       int
 }
 
 func (t *tally) add(o tally) {
@@ -108,6 +89,13 @@ func (t *tally) add(o tally) {
 	t.aborts += o.aborts
 	t.unaligned += o.unaligned
 	t.resumes += o.resumes
+	t.rescales += o.rescales
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d jobs, %d steps (%d of the machines), %d checkpoints (%d aborted), %d savepoints, %d unaligned snapshots, "+
+		"%d restores (%d from savepoints, %d at another parallelism), %d masters",
+		t.runs, t.steps, t.machineSteps, t.checkpoints, t.aborts, t.savepoints, t.unaligned, t.restores, t.resumes, t.rescales, t.masters)
 }
 
 const ms = time.Millisecond
@@ -117,19 +105,22 @@ func newWorld(seed uint64, f fault, m marks) *world {
 	w := &world{
 		seed: seed, rng: r, fault: f, marks: m,
 		cfg:       randomConfig(r),
-		sinkEdge:  pointwise + edge(r.IntN(2)),
+		topo:      randomTopology(r),
+		union:     -1,
 		splits:    1 + r.IntN(5),
-		length:    10 + r.IntN(400),
 		ruleCount: 5 + r.IntN(100),
-		slow:      r.IntN(12),
+		slow:      r.IntN(handlersMax),
 		slowness:  [...]int{30, 300}[r.IntN(2)],
 		requests:  map[Request]bool{},
 	}
-	if r.IntN(2) == 0 {
-		w.parallel[rulesSource] = 1
+	if r.IntN(7) == 0 {
+		w.union = r.IntN(len(w.topo.nodes))
+	}
+	for range w.topo.nodes { // one of two sources may have few, and finish long before the other
+		w.lengths = append(w.lengths, 10+r.IntN([...]int{60, 300}[r.IntN(2)]))
 	}
 	w.disk.init()
-	w.sink.init(w.splits * w.length)
+	w.sink.init()
 	w.startMaster()
 	return w
 }
@@ -139,16 +130,16 @@ func randomConfig(r *rand.Rand) Config {
 		Interval: 20 * ms, Timeout: 200 * ms, FirstDelay: time.Duration(r.IntN(20)) * ms,
 		TolerableFailures: -1, Retained: 1 + r.IntN(2), Retention: Retention(r.IntN(3)), FinalRetry: 10 * ms, Hooks: r.IntN(2),
 	}
-	switch r.IntN(5) {
+	switch r.IntN(6) {
 	case 0:
 		cfg.MaxConcurrent = 1 + r.IntN(3)
 	case 1:
 		cfg.MinPause = 5 * ms
 	case 2:
 		cfg.Unaligned = true
-	case 3:
+	case 3, 4:
 		cfg.Unaligned, cfg.AlignedTimeout = true, time.Duration(1+r.IntN(10))*ms
-	case 4:
+	case 5:
 		cfg.AtLeastOnce, cfg.MaxConcurrent = true, 1+r.IntN(3)
 	}
 	switch r.IntN(6) {
@@ -168,9 +159,7 @@ type violation string
 func (w *world) failf(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
 
 func (w *world) logf(format string, args ...any) {
-	if w.verbose {
-		fmt.Printf("%9.3fms %s\n", float64(w.now)/1e6, fmt.Sprintf(format, args...))
-	}
+	fmt.Printf("%9.3fms %s\n", float64(w.now)/1e6, fmt.Sprintf(format, args...))
 }
 
 func (w *world) oneIn(n int) bool { return w.rng.IntN(n) == 0 }
@@ -182,7 +171,7 @@ func (w *world) troubled(n int) bool { return !w.calm && w.oneIn(n) }
 func (w *world) pick() {
 	r := w.rng
 	w.picks++
-	w.now += Time(r.IntN(20_000))
+	w.now += Time(r.IntN(w.pace()))
 	if len(w.dying) > 0 && w.oneIn(w.deathRate) {
 		w.killNext()
 		w.steps++
@@ -196,28 +185,33 @@ func (w *world) pick() {
 func (w *world) chosen(k int) bool {
 	switch {
 	case k < 45:
-		return len(w.tasks) > 0 && w.work(w.tasks[w.rng.IntN(len(w.tasks))])
+		return len(w.tasks) > 0 && w.work(w.anyTask())
 	case k < 75:
 		return len(w.channels) > 0 && w.carry(w.channels[w.rng.IntN(len(w.channels))])
 	case k < 82:
-		return len(w.tasks) > 0 && w.deliver(w.tasks[w.rng.IntN(len(w.tasks))])
+		return len(w.tasks) > 0 && w.deliver(w.anyTask())
 	case k < 86:
 		return w.deliverUp()
 	case k < 90:
 		return w.answer()
 	case k < 94:
-		return len(w.tasks) > 0 && w.upload(w.tasks[w.rng.IntN(len(w.tasks))])
+		return len(w.tasks) > 0 && w.upload(w.anyTask())
 	case k < 96:
 		return w.enumerate()
 	case k < 98:
 		return w.passOutbox()
 	case k < 99:
-		w.now += Time(w.rng.IntN(3_000_000))
+		w.now += Time(w.rng.IntN(150 * w.pace()))
 		return true
 	default:
 		return w.meddle()
 	}
 }
+
+// pace is how far the clock goes in a pick, in nanoseconds: each task is as fast in a large job as in a small one.
+func (w *world) pace() int { return 80_000 / max(4, len(w.tasks)) }
+
+func (w *world) anyTask() *simTask { return w.tasks[w.rng.IntN(len(w.tasks))] }
 
 // afterwards lets happen what follows by itself: alarms, failovers, the job's end.
 func (w *world) afterwards() {
@@ -227,16 +221,16 @@ func (w *world) afterwards() {
 			w.failing = w.failing || t.gap && !t.done
 		}
 	}
-	if d, ok := w.master.Deadline(); ok && d <= w.now {
+	if w.deadline <= w.now {
 		w.tell(TimePassed{})
-		if d, ok := w.master.Deadline(); ok && d <= w.now {
+		if w.deadline <= w.now {
 			w.failf("the master's timer runs hot: %v", w.master.Status())
 		}
 	}
 	for _, t := range w.tasks {
-		if d, ok := t.handler.Deadline(); ok && d <= w.now && t.lives() {
+		if t.deadline <= w.now && t.lives() {
 			w.tellTask(t, AlarmRang{})
-			if d, ok := t.handler.Deadline(); ok && d <= w.now {
+			if t.deadline <= w.now {
 				w.failf("the timer of task %d runs hot", t.exec.Task)
 			}
 		}
@@ -273,16 +267,23 @@ func (w *world) meddle() bool {
 		return false
 	case r.IntN(25) == 0 && len(w.tasks) > 0:
 		w.failOver()
-	case r.IntN(50) == 0 && !w.allDone():
+	case !w.allDone() && (r.IntN(50) == 0 || w.sealing() && r.IntN(10) == 0): // the worst moment is not rare
 		w.crashMaster()
+	case r.IntN(60) == 0:
+		return w.startFromSnapshot()
 	case r.IntN(8) == 0:
 		w.request()
 	case r.IntN(20) == 0:
-		w.tell(BacklogChanged{Vertex: w.vertexOf[splitsSource], Backlog: w.oneIn(2)})
+		w.tell(BacklogChanged{Vertex: 0, Backlog: w.oneIn(2)})
 	default:
 		return false
 	}
 	return true
+}
+
+// sealing: metadata is being published.
+func (w *world) sealing() bool {
+	return slices.ContainsFunc(w.questions, func(q io) bool { _, ok := q.action.(WriteMetadata); return ok })
 }
 
 // request is what a user wants.
@@ -290,7 +291,7 @@ func (w *world) request() {
 	e := Requested{Request: Request(w.picks), Kind: Savepoint, Format: Native}
 	switch k := w.rng.IntN(20); {
 	case slices.ContainsFunc(w.tasks, func(t *simTask) bool { return t.done }):
-		e.Kind = Checkpoint // the end is near: what would come next?
+		e.Kind = Kind(w.rng.IntN(2)) * Savepoint // the end is near: what would come next?
 	case k < 5:
 		e.Kind, e.StopScheduler = Suspend, true
 	case k < 6:
@@ -323,13 +324,13 @@ func (w *world) run() (err error) {
 	defer func() {
 		r := recover()
 		if v, ok := r.(violation); ok {
-			err = fmt.Errorf("seed %d, pick %d: %s", w.seed, w.picks, string(v))
+			err = fmt.Errorf("seed %d, pick %d: %s [%v, %v]", w.seed, w.picks, string(v), w.topo, w.parallel)
 		} else if r != nil {
 			panic(fmt.Sprintf("seed %d, pick %d: %v", w.seed, w.picks, r))
 		}
 		w.tally.runs, w.tally.picks, w.tally.steps = 1, w.picks, w.steps
 	}()
-	const calmAfter, stuckAfter = 20_000, 150_000
+	const calmAfter, stuckAfter = 20_000, 500_000
 	for !w.finished {
 		w.pick()
 		w.calm = w.picks > calmAfter

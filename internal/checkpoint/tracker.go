@@ -13,6 +13,11 @@ type track struct {
 	in      []bool // by channel
 	left    int    // open channels that are missing
 	aborted bool   // by the coordinator: its turn comes, but for a cancel marker
+
+	// early: a barrier came before the end of the task's data. So its sender had not ended at its snapshot, and has records to send again
+	// after a restore: this task must not be one then that has ended, though it had when the last barrier came. (Where barriers block,
+	// the end cannot come between two.) A drain's barriers come behind the ends of their channels.
+	early bool
 }
 
 // tracksMax is how many checkpoints are tracked; beyond, the oldest is given up. It is Flink's number.
@@ -34,6 +39,7 @@ func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 		i = h.newTrack(b)
 	}
 	h.tracks[i].mark(channel)
+	h.tracks[i].early = h.tracks[i].early || !h.ended && b.Kind != Drain
 	h.maybeTrackComplete()
 }
 
@@ -71,7 +77,7 @@ func (h *BarrierHandler) maybeTrackComplete() {
 			return
 		}
 		h.tracks = slices.Delete(h.tracks, 0, 1)
-		h.snapshot(t.barrier, nil)
+		h.snapshot(t.barrier, nil, h.ended && !t.early)
 		return
 	}
 }

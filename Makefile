@@ -50,8 +50,14 @@ bench: ## all figures of docs/benchmarks.md
 bench-flink: ## Weir beside Apache Flink, 8 minutes, after bench/flink/install.sh; BENCH_FLINK="-only q0" and so on
 	@go run ./bench/flink $(BENCH_FLINK)
 
-sim: ## simulate the checkpoint protocol: SIM_SECONDS=60, SEED= to begin with
-	SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) go test ./internal/checkpoint -run 'TestSimulation$$|TestPlantedFaults' -count=1 -timeout 0 -v
+sim: ## simulate the protocol and find planted faults: SIM_SECONDS=60, SEED= to begin with; the last line sums up
+	@mkdir -p bin
+	@go test -c -o bin/job.test ./internal/job
+	@go test -c -o bin/checkpoint.test ./internal/checkpoint
+	@cd internal/job && SIM_SECONDS=$(SIM_SECONDS) ../../bin/job.test \
+		-test.run 'TestSimulation$$|TestPlantedFaults' -test.v -sim.runs=10000 -sim.seed=$(or $(SEED),0)
+	@cd internal/checkpoint && SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) ../../bin/checkpoint.test \
+		-test.run 'TestSimulation$$|TestPlantedFaults' -test.v
 
 soak: ## jobs through failures of every kind: TRIALS=1000 by seed, SOAK_SECONDS=600 of kills, SEED= to begin with
 	TRIALS=$(TRIALS) PROCESSES=$(PROCESSES) SEED=$(SEED) go test ./internal/trial -run 'TestTrials|TestProcesses' -count=1 -timeout 0

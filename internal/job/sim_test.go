@@ -14,20 +14,27 @@ import (
 	"github.com/weirstream/weir/internal/graph"
 )
 
-var simRuns = flag.Int("sim.runs", 400, "seeds that TestSimulation runs")
+var (
+	simRuns = flag.Int("sim.runs", 400, "seeds that TestSimulation runs")
+	simSeed = flag.Uint64("sim.seed", 0, "the first of them")
+)
 
 // TestSimulation lets a machine with its coordinator live in a world of executions, links and I/O in which everything fails:
 // crash storms, lost, doubled and late messages, answers in any order. After each step the world checks what the machine did
 // against what is true; then the faults stop, and the job must come to its end.
 func TestSimulation(t *testing.T) {
 	marks := map[string]int{}
-	for seed := range *simRuns {
-		w := newWorld(uint64(seed), marks)
+	steps := 0
+	for i := range *simRuns {
+		seed := *simSeed + uint64(i)
+		w := newWorld(seed, marks, noFault)
 		if err := w.run(); err != nil {
-			t.Fatalf("seed %d, step %d: %v\n%v", seed, w.steps, err, w.m.Status())
+			t.Fatalf("seed %d, step %d: %v\n%v\nrepeat with: go test ./internal/job -run TestSimulation -sim.runs=1 -sim.seed=%d",
+				seed, w.steps, err, w.m.Status(), seed)
 		}
+		steps += w.steps
 	}
-	t.Logf("%v", marks)
+	t.Logf("%d jobs, %d steps: all held; %v", *simRuns, steps, marks)
 	for _, mark := range []string{"joined", "abandoned reset", "sealed at failure", "restored", "from nothing", "FINISHED", "FAILED", "CANCELED",
 		"stopped", "broken link", "region alone"} {
 		if marks[mark] == 0 && *simRuns >= 400 {
@@ -59,6 +66,7 @@ type body struct {
 type world struct {
 	rng    *rand.Rand
 	marks  map[string]int
+	bug    fault
 	m      *Machine
 	graph  *graph.Job
 	now    checkpoint.Time
@@ -70,8 +78,11 @@ type world struct {
 	stored base.CheckpointID
 
 	restarts, deploys int
-	sealed            int  // WriteMetadata and Store without answer
-	resetting         bool // the answer to the newest reset is being taken, and it is a good one
+	underWay          bool            // a restart was announced and has not come to its deployment
+	notBefore         checkpoint.Time // its tasks are deployed
+	recorded          bool            // the end is on record, or that was tried
+	sealed            int             // WriteMetadata and Store without answer
+	resetting         bool            // the answer to the newest reset is being taken, and it is a good one
 	resetFrom         *checkpoint.Completed
 	newest            Token
 	terminal          bool // the savepoint by which the job stops is complete
@@ -88,8 +99,8 @@ type answer struct {
 	slow bool
 }
 
-func newWorld(seed uint64, marks map[string]int) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), marks: marks, sync: map[base.CheckpointID]bool{}, replies: map[checkpoint.Request]int{}}
+func newWorld(seed uint64, marks map[string]int, f fault) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), marks: marks, bug: f, sync: map[base.CheckpointID]bool{}, replies: map[checkpoint.Request]int{}}
 	shapes := []string{"a:2 -> b:2", "a:1 -> b:2 | c:2 -> d:1", "a:1 -> b:1 -> c:3 | d:1 -> e:1 | f:2 -> g:2"}
 	w.graph = makeGraph(shapes[w.rng.IntN(len(shapes))])
 	w.bodies = make([]*body, w.graph.Subtasks())
@@ -295,7 +306,7 @@ func (w *world) step(e Event) {
 	if w.end != nil && len(w.io) == 0 || w.err != nil {
 		return
 	}
-	for _, a := range slices.Clone(w.m.Step(w.now, e)) {
+	for _, a := range slices.Clone(w.faultyStep(e)) {
 		if w.end != nil {
 			if r, ok := a.(Relay); !ok || !isCleaning(r.Action) {
 				w.fail("%T after the end", a)
@@ -339,6 +350,7 @@ func (w *world) perform(a Action) {
 			if !w.calm() && w.chance(3) {
 				err = errors.New("the disk is full")
 			}
+			w.recorded = true
 			w.step(EndRecorded{Err: err})
 		})
 	case DeployTasks:
@@ -349,6 +361,10 @@ func (w *world) perform(a Action) {
 		w.replies[a.Request]++
 	case ReportRestart:
 		w.restarts++
+		if w.underWay {
+			w.fail("restart %d is announced while the one before is under way", a.Number)
+		}
+		w.underWay, w.notBefore = true, w.now.Add(a.Delay)
 		if w.sealed > 0 {
 			w.marks["sealed at failure"]++
 		}
@@ -380,6 +396,7 @@ func (w *world) reset(a ResetOperators) {
 			err = errors.New("the enumerator cannot be made")
 		}
 		before := w.deploys
+		w.underWay = w.underWay && (err == nil || a.Token != w.newest) // a reset that fails is a failure of its own
 		w.resetting, w.resetFrom = err == nil && a.Token == w.newest, a.From
 		w.step(OperatorsReset{Token: a.Token, Err: err})
 		if err == nil && w.deploys == before && w.end == nil {
@@ -391,6 +408,10 @@ func (w *world) reset(a ResetOperators) {
 
 func (w *world) deploy(a DeployTasks) {
 	w.deploys++
+	w.underWay = false
+	if w.now < w.notBefore {
+		w.fail("a deployment %v before the delay of its restart is over", w.notBefore.Sub(w.now))
+	}
 	if w.deploys > w.restarts+1 {
 		w.fail("%d deployments, but %d restarts", w.deploys, w.restarts)
 	}
@@ -492,6 +513,12 @@ func (w *world) ends(a End) {
 		case a.Status == Finished && (b.last != TaskFinished || b.told):
 			w.fail("the job is FINISHED, but %v is %v", b.exec, b.last)
 		}
+	}
+	if a.Status != Suspended && !w.recorded {
+		w.fail("the job ends %v, and nothing is on record", a.Status)
+	}
+	if w.sealed > 0 {
+		w.fail("the job ends while metadata is being published")
 	}
 	if w.terminal && a.Savepoint == "" {
 		w.fail("the job has stopped with a savepoint, and nobody hears of it")

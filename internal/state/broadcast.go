@@ -128,19 +128,27 @@ func (m *broadcastMap[MK, V]) freeze() frozen {
 }
 
 func (m *broadcastMap[MK, V]) decode(src []byte) (rest []byte, err error) {
-	var k MK
-	var v V
+	k, v, rest, err := m.read(src)
+	if err == nil {
+		m.put(k, v)
+	}
+	return rest, err
+}
+
+func (m *broadcastMap[MK, V]) skip(src []byte) (rest []byte, err error) {
+	_, _, rest, err = m.read(src)
+	return rest, err
+}
+
+func (m *broadcastMap[MK, V]) read(src []byte) (k MK, v V, rest []byte, err error) {
 	if src, err = m.keys.Codec().Decode(src, &k); err != nil {
-		return nil, err
+		return k, v, nil, err
 	}
 	if err := m.keys.Valid(k); err != nil {
-		return nil, err
+		return k, v, nil, err
 	}
-	if rest, err = m.values.Decode(src, &v); err != nil {
-		return nil, err
-	}
-	m.put(k, v)
-	return rest, nil
+	rest, err = m.values.Decode(src, &v)
+	return k, v, rest, err
 }
 
 type frozenMap[MK comparable, V any] struct {

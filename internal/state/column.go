@@ -26,6 +26,12 @@ type column interface {
 	encode(dst []byte, p *page, mask bitmap, now int64) ([]byte, error)
 	// decode reads what encode wrote, to the given slots of a page that no snapshot reads.
 	decode(src []byte, p *page, slots []uint8, from encoding) ([]byte, error)
+	// appendRows adds a row for each element at slot i, which is there, but for those that have expired at now.
+	appendRows(w *rowWriter, p *page, i uint, now int64) error
+	// decodeRow reads what appendRows wrote of one element behind the key, and puts it into slot i of a page that no snapshot
+	// reads; skipRow passes over it.
+	decodeRow(src []byte, p *page, i uint, form rowForm) (rest []byte, err error)
+	skipRow(src []byte, form rowForm) (rest []byte, err error)
 	// living is that part of mask whose state has something left that has not expired at now.
 	living(p *page, mask bitmap, now int64) bitmap
 }

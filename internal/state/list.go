@@ -254,3 +254,61 @@ func (c *listColumn[V]) decodeList(src []byte, list *[]V, stamps *[]int64, from 
 	}
 	return src, nil
 }
+
+func (c *listColumn[V]) appendRows(w *rowWriter, p *page, i uint, now int64) (err error) {
+	list, n := c.lists.of(p)[i%slotsPerPage], int64(0)
+	for j := range list {
+		var stamp int64
+		if c.spec.TTL > 0 {
+			if stamp = c.stamps.of(p)[i%slotsPerPage][j]; expired(stamp, c.spec.TTL, now) {
+				continue
+			}
+		}
+		row := binary.AppendVarint(w.begin(), n)
+		if row, err = c.codec.Append(row, &list[j]); err != nil {
+			return err
+		}
+		if c.spec.TTL > 0 {
+			row = appendExpiry(row, stamp, c.spec.TTL)
+		}
+		if err := w.end(row); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// readRow reads an element with its number.
+func (c *listColumn[V]) readRow(src []byte, form rowForm) (n int64, v V, stamp int64, rest []byte, err error) {
+	if n, src, err = readLong(src); err != nil {
+		return 0, v, 0, nil, err
+	}
+	if src, err = c.codec.Decode(src, &v); err != nil {
+		return 0, v, 0, nil, err
+	}
+	stamp, rest, err = form.stamp(src)
+	return n, v, stamp, rest, err
+}
+
+func (c *listColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) ([]byte, error) {
+	n, v, stamp, rest, err := c.readRow(src, form)
+	if err != nil {
+		return nil, err
+	}
+	list := &c.lists.of(p)[i%slotsPerPage]
+	if n != int64(len(*list)) {
+		return nil, corrupt("the element numbered %d of a list comes behind %d others", n, len(*list))
+	}
+	*list = append(*list, v)
+	if c.spec.TTL > 0 {
+		stamps := &c.stamps.of(p)[i%slotsPerPage]
+		*stamps = append(*stamps, stamp)
+	}
+	return rest, nil
+}
+
+func (c *listColumn[V]) skipRow(src []byte, form rowForm) ([]byte, error) {
+	_, _, _, rest, err := c.readRow(src, form)
+	return rest, err
+}

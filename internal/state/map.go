@@ -282,3 +282,62 @@ func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from enc
 	}
 	return src, nil
 }
+
+func (c *mapColumn[MK, V, N]) appendRows(w *rowWriter, p *page, i uint, now int64) (err error) {
+	keys := c.keys.Codec()
+	c.array.of(p)[i%slotsPerPage].Scan(func(e entry[MK, V, N]) bool {
+		if c.dead(&e, now) {
+			return true
+		}
+		row := w.begin()
+		if row, err = keys.Append(row, &e.key); err != nil {
+			return false
+		}
+		if row, err = c.values.Append(row, &e.value); err != nil {
+			return false
+		}
+		if c.ttl > 0 {
+			row = appendExpiry(row, tend(&e).stamp, c.ttl)
+		}
+		err = w.end(row)
+		return err == nil
+	})
+	return err
+}
+
+// readRow reads an entry.
+func (c *mapColumn[MK, V, N]) readRow(src []byte, form rowForm) (k MK, v V, stamp int64, rest []byte, err error) {
+	if src, err = c.keys.Codec().Decode(src, &k); err != nil {
+		return k, v, 0, nil, err
+	}
+	if err = c.keys.Valid(k); err != nil {
+		return k, v, 0, nil, err
+	}
+	if src, err = c.values.Decode(src, &v); err != nil {
+		return k, v, 0, nil, err
+	}
+	stamp, rest, err = form.stamp(src)
+	return k, v, stamp, rest, err
+}
+
+func (c *mapColumn[MK, V, N]) decodeRow(src []byte, p *page, i uint, form rowForm) ([]byte, error) {
+	k, v, stamp, rest, err := c.readRow(src, form)
+	if err != nil {
+		return nil, err
+	}
+	t := c.array.of(p)[i%slotsPerPage]
+	if t == nil {
+		t = c.make()
+		c.array.of(p)[i%slotsPerPage] = t
+	}
+	before := t.Len()
+	if c.trees.put(t, k, v, moment{now: stamp, epoch: c.t.cur.epoch}); t.Len() == before {
+		return nil, corrupt("a map has a key twice")
+	}
+	return rest, nil
+}
+
+func (c *mapColumn[MK, V, N]) skipRow(src []byte, form rowForm) ([]byte, error) {
+	_, _, _, rest, err := c.readRow(src, form)
+	return rest, err
+}

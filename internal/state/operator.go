@@ -34,6 +34,7 @@ type operatorState interface {
 	mode() snapshot.Mode
 	freeze() frozen
 	decode(src []byte) (rest []byte, err error) // restores an element
+	skip(src []byte) (rest []byte, err error)   // passes over one
 }
 
 // frozen is a list or map as a snapshot holds it.
@@ -190,18 +191,9 @@ func (o *Operator) Restore(r io.ReaderAt, size int64, list snapshot.ListHandle) 
 	if err != nil {
 		return err
 	}
-	l := o.listFor(list.Name)
-	if l == nil {
-		if !o.allowDropped {
-			return &SchemaError{State: list.Name, Stored: describe(stored)}
-		}
-		if !slices.Contains(o.dropped, list.Name) {
-			o.dropped = append(o.dropped, list.Name)
-		}
-		return nil
-	}
-	if now := l.schema(); !sameSchema(now, stored) {
-		return &SchemaError{State: now.Name, Stored: describe(stored), Declared: describe(now)}
+	l, err := o.matchOne(stored)
+	if l == nil || err != nil {
+		return err
 	}
 	e := elementReader{r: r, blocks: blocks}
 	for _, off := range list.Offsets {
@@ -217,6 +209,24 @@ func (o *Operator) Restore(r io.ReaderAt, size int64, list snapshot.ListHandle) 
 		}
 	}
 	return nil
+}
+
+// matchOne finds the declared list of a stored one; nil: it is to be passed over.
+func (o *Operator) matchOne(stored snapshot.StateSchema) (operatorState, error) {
+	l := o.listFor(stored.Name)
+	if l == nil {
+		if !o.allowDropped {
+			return nil, &SchemaError{State: stored.Name, Stored: describe(stored)}
+		}
+		if !slices.Contains(o.dropped, stored.Name) {
+			o.dropped = append(o.dropped, stored.Name)
+		}
+		return nil, nil
+	}
+	if now := l.schema(); !sameSchema(now, stored) {
+		return nil, &SchemaError{State: now.Name, Stored: describe(stored), Declared: describe(now)}
+	}
+	return l, nil
 }
 
 // listFor is the declared list that a stored name belongs to.

@@ -137,6 +137,11 @@ func (l *opList[V]) decode(src []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
+func (l *opList[V]) skip(src []byte) (rest []byte, err error) {
+	var v V
+	return l.codec.Decode(src, &v)
+}
+
 type frozenList[V any] struct {
 	codec *codec.Codec[V]
 	vs    []V

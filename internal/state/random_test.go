@@ -30,6 +30,7 @@ type rig[K comparable] struct {
 type written[K comparable] struct {
 	snapshot *KeyedSnapshot
 	file     []byte
+	rows     []rowsFile
 	want     *model[K]
 	now      int64
 	err      error
@@ -247,7 +248,9 @@ func (g *rig[K]) snapshot() {
 				break
 			}
 		}
-		w.file = b.Bytes()
+		if w.file = b.Bytes(); w.err == nil {
+			w.rows, w.err = writeRows(w.snapshot.Rows())
+		}
 		g.written <- w
 	})
 }
@@ -266,7 +269,7 @@ func (g *rig[K]) collect() {
 	}
 }
 
-// compare restores a file at some other parallelism.
+// compare restores a file, or files of rows, at some other parallelism.
 func (g *rig[K]) compare(w written[K]) {
 	parallelism := []int{1, 2, 3, 7}[g.rnd.IntN(4)]
 	for i := range parallelism {
@@ -276,7 +279,11 @@ func (g *rig[K]) compare(w written[K]) {
 		}
 		var s everyState
 		k := g.open(&s, own, g.keyed.slots.hash, &w.now)
-		must(g.t, k.Restore(bytes.NewReader(w.file), int64(len(w.file)), own))
+		if g.rnd.IntN(2) == 0 {
+			restoreKeyedRows(g.t, k, w.rows, own)
+		} else {
+			must(g.t, k.Restore(bytes.NewReader(w.file), int64(len(w.file)), own))
+		}
 		g.check(k)
 		if err := w.want.within(k.Hash, own).diff(k, &s, w.now); err != nil {
 			g.t.Fatalf("restored at %d/%d: %v", i, parallelism, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/snapshot"
 )
 
 // SchemaError refuses a restore: a state is stored as something other than what is declared now.
@@ -85,39 +86,48 @@ func (k *Keyed[K]) match(f *keyedFile) ([]column, error) {
 	}
 	columns := make([]column, len(f.columns))
 	for i, stored := range f.columns {
-		c := k.columnFor(stored.schema.Name, f)
-		if c == nil {
-			if !k.allowDropped {
-				return nil, &SchemaError{State: stored.schema.Name, Stored: describe(stored.schema)}
-			}
-			if !slices.Contains(k.dropped, stored.schema.Name) {
-				k.dropped = append(k.dropped, stored.schema.Name)
-			}
-			continue
+		c, err := k.matchOne(stored.schema, func(name string) bool {
+			return slices.ContainsFunc(f.columns, func(o fileColumn) bool { return o.schema.Name == name })
+		})
+		if err != nil {
+			return nil, err
 		}
-		if slices.Contains(columns[:i], c) {
+		if c != nil && slices.Contains(columns[:i], c) {
 			return nil, corrupt("state %q is in it twice", stored.schema.Name)
-		}
-		if now := c.schema(); !sameSchema(now, stored.schema) {
-			return nil, &SchemaError{State: now.Name, Stored: describe(stored.schema), Declared: describe(now)}
 		}
 		columns[i] = c
 	}
 	return columns, nil
 }
 
+// matchOne finds the declared column of a stored state; nil: it is to be passed over. isStored tells what other names are stored.
+func (k *Keyed[K]) matchOne(stored snapshot.StateSchema, isStored func(name string) bool) (column, error) {
+	c := k.columnFor(stored.Name, isStored)
+	if c == nil {
+		if !k.allowDropped {
+			return nil, &SchemaError{State: stored.Name, Stored: describe(stored)}
+		}
+		if !slices.Contains(k.dropped, stored.Name) {
+			k.dropped = append(k.dropped, stored.Name)
+		}
+		return nil, nil
+	}
+	if now := c.schema(); !sameSchema(now, stored) {
+		return nil, &SchemaError{State: now.Name, Stored: describe(stored), Declared: describe(now)}
+	}
+	return c, nil
+}
+
 // columnFor is the declared column that a stored name belongs to: the one of that name, else one that was called so and
-// is not in the file under its new name.
-func (k *Keyed[K]) columnFor(name string, f *keyedFile) column {
+// is not stored under its new name.
+func (k *Keyed[K]) columnFor(name string, isStored func(name string) bool) column {
 	for _, c := range k.columns {
 		if c.common().spec.Name == name {
 			return c
 		}
 	}
 	for _, c := range k.columns {
-		s := c.common().spec
-		renamed := func(o fileColumn) bool { return o.schema.Name == s.Name }
-		if s.Was == name && name != "" && !slices.ContainsFunc(f.columns, renamed) {
+		if s := c.common().spec; s.Was == name && name != "" && !isStored(s.Name) {
 			return c
 		}
 	}

@@ -22,6 +22,7 @@ type KeyedSnapshot struct {
 	columns  []column
 	schemas  []snapshot.StateSchema
 	encoders [3]func(dst []byte, p *page, mask bitmap) ([]byte, error) // of keys
+	rows     [3]rowKeys
 	expires  bool
 	entries  int
 	release  func()
@@ -40,9 +41,10 @@ func (k *Keyed[K]) Snapshot() *KeyedSnapshot {
 	if k.expires {
 		s.now = k.clock()
 	}
-	s.views[tableKeys], s.encoders[tableKeys] = k.view(), k.encodeKeys
+	s.views[tableKeys], s.encoders[tableKeys], s.rows[tableKeys] = k.view(), k.encodeKeys, k
 	for i := range k.timers {
-		s.views[tableProcessing+i], s.encoders[tableProcessing+i] = k.timers[i].set.view(), k.timers[i].encode
+		t := &k.timers[i]
+		s.views[tableProcessing+i], s.encoders[tableProcessing+i], s.rows[tableProcessing+i] = t.set.view(), t.encode, t
 	}
 	for _, v := range s.views {
 		s.entries += v.entries

@@ -244,3 +244,41 @@ func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encodin
 	}
 	return src, nil
 }
+
+func (c *valueColumn[V]) appendRows(w *rowWriter, p *page, i uint, _ int64) error {
+	row, err := c.codec.Append(w.begin(), c.at(p, i))
+	if err != nil {
+		return err
+	}
+	if c.spec.TTL > 0 {
+		row = appendExpiry(row, c.stamps.of(p)[i%slotsPerPage], c.spec.TTL)
+	}
+	return w.end(row)
+}
+
+func (c *valueColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) (_ []byte, err error) {
+	i %= slotsPerPage
+	if *word(p, c.has)>>i&1 == 1 {
+		return nil, corrupt("a key has two values")
+	}
+	if c.boxed {
+		c.boxes.of(p)[i] = new(V)
+	}
+	if src, err = c.codec.Decode(src, c.at(p, i)); err != nil {
+		return nil, err
+	}
+	stamp, src, err := form.stamp(src)
+	if c.spec.TTL > 0 {
+		c.stamps.of(p)[i] = stamp
+	}
+	return src, err
+}
+
+func (c *valueColumn[V]) skipRow(src []byte, form rowForm) (_ []byte, err error) {
+	var v V
+	if src, err = c.codec.Decode(src, &v); err != nil {
+		return nil, err
+	}
+	_, src, err = form.stamp(src)
+	return src, err
+}

@@ -17,6 +17,9 @@ var (
 	ErrUncertain = errors.New("uncertain")
 )
 
+// StateFinished is the end state of a job that has processed everything, or was stopped with a savepoint.
+const StateFinished = "FINISHED"
+
 // Checkpoints is where one job keeps its checkpoints, as its job master sees it: a directory (JobDir), or the master's own
 // memory (JobMemory). Its methods are safe for concurrent use.
 type Checkpoints interface {
@@ -28,8 +31,16 @@ type Checkpoints interface {
 	LargestID() base.CheckpointID
 	// EndState is how the last run that ended did end, and which run that was; "", 0: none has ended.
 	EndState() (state string, run int64)
-	// SetEndState records how this run ended.
+	// SetEndState records how this run ended. After StateFinished there is nothing to go on from but a savepoint that the job stopped
+	// with.
 	SetEndState(state string) error
+
+	// StartFrom records, before anything runs, that this run begins from a snapshot that was named by its path, and not from the
+	// job's latest: Latest is that snapshot until a checkpoint of the run completes, and what the job had before is left behind, to be
+	// neither restored nor deleted any more. With claim the snapshot becomes the job's own; a *ClaimedError names who has it already.
+	StartFrom(m *snapshot.Metadata, location string, claim bool) error
+	// Owns reports that what lies at location is the job's to delete: its own checkpoint, or what it has claimed.
+	Owns(location string) bool
 
 	// CreateLocation records durably that id is used, and makes the place for a checkpoint's files. Target is the directory
 	// in which a savepoint is to lie; checkpoints have none.
@@ -46,7 +57,7 @@ type Checkpoints interface {
 	// Latest is the newest completed checkpoint or synchronous savepoint. ErrNone: there is none. One that is damaged or
 	// incomplete is an error, and no older one is taken in its place.
 	Latest() (*snapshot.Metadata, string, error)
-	// Completed are all that are completed and readable, ascending.
+	// Completed are all that are completed and readable, ascending, but for what was left behind; with them what was claimed.
 	Completed() ([]Completed, error)
 	// Open opens what a handle of the checkpoint at location names, and verifies size and checksum.
 	Open(location string, h snapshot.Handle) (Reader, error)

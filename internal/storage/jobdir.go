@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"sync"
 
 	"github.com/weirstream/weir/internal/base"
@@ -101,8 +102,8 @@ func (d *JobDir) begin() error {
 		return err
 	}
 	d.record = known
-	for _, c := range found { // if someone removed the record
-		d.record.largest = max(d.record.largest, c.id)
+	if err := d.takeOver(found); err != nil {
+		return err
 	}
 	if known.run == 0 && len(found) > 0 { // what of it completed, and was deleted since, nobody knows
 		d.record.first = 1
@@ -110,6 +111,29 @@ func (d *JobDir) begin() error {
 	d.fresh = d.record.first == 0
 	d.inherited = d.record.largest
 	return d.change(func(r *record) error { r.run++; return nil })
+}
+
+// takeOver notes what an older run had no time to write down, or what was in a record that somebody removed. A checkpoint that
+// the run before published may not be durable yet; once it is on record it has to be.
+func (d *JobDir) takeOver(found []candidate) error {
+	r := &d.record
+	for _, c := range found {
+		r.largest = max(r.largest, c.id)
+		if c.id <= max(r.left, r.newest) {
+			continue
+		}
+		completed, err := d.isCompleted(c)
+		if err == nil && completed && c.pointer == "" {
+			err = d.fs.SyncDir(c.location)
+		}
+		if err != nil {
+			return fmt.Errorf("storage: looking at checkpoint %d of job %s: %w", c.id, d.job, err)
+		}
+		if completed {
+			r.complete(c.id)
+		}
+	}
+	return nil
 }
 
 // readRecord is the record; one of run 0 when there is none.
@@ -137,6 +161,7 @@ func (d *JobDir) change(what func(*record) error) error {
 	defer func() { <-d.turn }()
 	d.mu.Lock()
 	err := what(&d.record)
+	d.record.tidy()
 	r := d.record
 	d.mu.Unlock()
 	if err != nil {
@@ -184,29 +209,55 @@ func (d *JobDir) EndState() (state string, run int64) {
 
 // SetEndState implements Checkpoints.
 func (d *JobDir) SetEndState(state string) error {
-	return d.change(func(r *record) error { r.end, r.endRun = state, r.run; return nil })
+	return d.change(func(r *record) error {
+		r.end, r.endRun = state, r.run
+		if state == StateFinished {
+			r.finish()
+		}
+		return nil
+	})
 }
 
 // CreateLocation implements Checkpoints. An id that was ever used is refused.
+//
+// A checkpoint's directory is made durable before the record says that it was: so one that the record knows of, and that is not
+// there, was deleted by hand.
 func (d *JobDir) CreateLocation(id base.CheckpointID, kind snapshot.Kind, target string) (string, error) {
-	err := d.change(func(r *record) error {
-		if id <= r.largest {
-			return usedBefore(id, r.largest)
-		}
-		r.largest = id
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
 	if kind.IsSavepoint() {
+		if err := d.change(func(r *record) error { return r.use(id) }); err != nil {
+			return "", err
+		}
 		return createSavepoint(d.fs, target, d.job)
+	}
+	if err := d.use(id); err != nil {
+		return "", err
 	}
 	location := d.chk(id)
 	if err := mkdirSynced(d.fs, location); err != nil {
 		return "", fmt.Errorf("storage: making the directory of checkpoint %d: %w", id, err)
 	}
+	if err := d.change(func(r *record) error { r.begin(id); return nil }); err != nil {
+		d.setUndone(location, true)
+		return "", err
+	}
 	return location, nil
+}
+
+// use takes an id, in memory.
+func (d *JobDir) use(id base.CheckpointID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.record.use(id)
+}
+
+func (d *JobDir) setUndone(location string, undone bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if undone {
+		d.undone[location] = true
+	} else {
+		delete(d.undone, location)
+	}
 }
 
 func (d *JobDir) chk(id base.CheckpointID) string {
@@ -229,7 +280,13 @@ func (d *JobDir) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	if err := d.noteFirst(m); err != nil {
 		return 0, err
 	}
-	return publish(d.fs, location, m)
+	bytes, err := publish(d.fs, location, m)
+	if err == nil && !m.Kind.IsSavepoint() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.record.complete(m.ID) // written with the next id
+	}
+	return bytes, err
 }
 
 // noteFirst records, before the job's first checkpoint completes and its sinks commit, that the job is fresh no more.
@@ -246,6 +303,9 @@ func (d *JobDir) PointSavepoint(id base.CheckpointID, location string) error {
 	name := fmt.Sprintf("%s%d", pointerPrefix, id)
 	err := replaceFile(d.fs, d.dir, name, pointer{id, location}.encode())
 	if err == nil {
+		if err := d.change(func(r *record) error { r.complete(id); return nil }); err != nil {
+			d.logger().Warn("The job's record does not know yet of the savepoint that the job stops with.", "savepoint", id, "error", err)
+		}
 		return nil
 	}
 	if undo := d.removePointer(path.Join(d.dir, name)); undo != nil {
@@ -258,20 +318,54 @@ func (d *JobDir) removePointer(name string) error {
 	return errors.Join(ignoreMissing(d.fs.Remove(name)), d.fs.SyncDir(d.dir))
 }
 
-// Discard implements Checkpoints. A pointer to a savepoint goes before the savepoint. When it fails, Sweep tries again.
+// Discard implements Checkpoints. The record knows first, then a pointer to a savepoint goes, then the savepoint. When it fails,
+// Sweep tries again.
 func (d *JobDir) Discard(location string) error {
-	err := d.removePointers(location)
+	err := d.forget(location)
 	if err == nil {
-		err = discard(d.fs, location)
+		err = d.removePointers(location)
+	}
+	if err == nil {
+		err = d.remove(location)
+	}
+	d.setUndone(location, err != nil)
+	return err
+}
+
+// forget has the record say that something will not be there any more, where its absence would otherwise be missed. The newest
+// checkpoint is deleted only when all are: with it goes everything so far.
+func (d *JobDir) forget(location string) error {
+	id, own := numbered(path.Base(location), chkPrefix)
+	own = own && path.Dir(location) == d.dir
+	switch r := d.known(); {
+	case d.isOrigin(location):
+		return d.change(func(r *record) error { r.origin.mode = givenUp; return nil })
+	case own && id == r.newest:
+		return d.change(func(r *record) error { r.leave(); return nil })
+	case own && id > r.newest && slices.Contains(r.open, id):
+		return d.change(func(r *record) error { r.drop(id); return nil })
+	}
+	return nil
+}
+
+// remove deletes a checkpoint's files: of the job's own, and of a savepoint that did not complete, the directory; of a snapshot that
+// was claimed what belongs to it.
+func (d *JobDir) remove(location string) error {
+	if r := d.known(); r.origin.mode != givenUp || r.origin.location != location {
+		return discard(d.fs, location)
+	}
+	left, err := removeSnapshot(d.fs, location)
+	if err != nil {
+		return fmt.Errorf("storage: discarding %s: %w", location, err)
+	}
+	if len(left) > 0 {
+		d.logger().Warn("The snapshot that the job had claimed is deleted, but not its directory, in which others' files are.",
+			"location", location, "left", left)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err == nil {
-		delete(d.undone, location)
-	} else {
-		d.undone[location] = true
-	}
-	return err
+	d.record.origin = origin{mode: noOrigin} // written with the next id
+	return nil
 }
 
 // removePointers removes the pointers to location durably.
@@ -287,11 +381,23 @@ func (d *JobDir) removePointers(location string) error {
 		if c.location != location || c.pointer == "" {
 			continue
 		}
-		if err := d.removePointer(c.pointer); err != nil {
+		err := d.withdraw(c.id)
+		if err == nil {
+			err = d.removePointer(c.pointer)
+		}
+		if err != nil {
 			return fmt.Errorf("storage: removing the pointer to %s: %w", location, err)
 		}
 	}
 	return nil
+}
+
+// withdraw has the record say that a savepoint does not count as a checkpoint any more; what completed before it is then not on record.
+func (d *JobDir) withdraw(id base.CheckpointID) error {
+	if d.known().newest != id {
+		return nil
+	}
+	return d.change(func(r *record) error { r.newest = 0; return nil })
 }
 
 // Close implements Checkpoints.

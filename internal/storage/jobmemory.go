@@ -22,6 +22,7 @@ type JobMemory struct {
 	largest   base.CheckpointID
 	end       string
 	locations map[string]bool // made and not discarded
+	claimed   string          // the location of what was claimed; "": nothing was
 	completed map[base.CheckpointID]stored
 }
 
@@ -150,11 +151,41 @@ func (j *JobMemory) PointSavepoint(id base.CheckpointID, location string) error 
 	return nil
 }
 
+// StartFrom implements Checkpoints.
+func (j *JobMemory) StartFrom(m *snapshot.Metadata, location string, claim bool) error {
+	if claim {
+		if err := claimSnapshot(j.fs, location, claimant{job: j.job}); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.largest = max(j.largest, m.ID)
+	j.completed = map[base.CheckpointID]stored{m.ID: {location: location}}
+	j.claimed = ""
+	if claim {
+		j.claimed = location
+	}
+	return nil
+}
+
+// Owns implements Checkpoints.
+func (j *JobMemory) Owns(location string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return isMemory(location) || location != "" && location == j.claimed
+}
+
 // Discard implements Checkpoints.
 func (j *JobMemory) Discard(location string) error {
+	owned := j.Owns(location)
 	j.forget(location)
-	if isMemory(location) {
+	switch {
+	case isMemory(location):
 		return nil
+	case owned:
+		_, err := removeSnapshot(j.fs, location)
+		return err
 	}
 	return discard(j.fs, location)
 }

@@ -101,27 +101,77 @@ func (d *JobDir) read(c candidate) (*snapshot.Metadata, error) {
 
 // Latest implements Checkpoints.
 //
-// An older checkpoint is never taken because a newer one cannot be read: the newer one's output is already committed, and would
-// come again.
+// An older checkpoint is never taken because a newer one cannot be read, or is not there any more: the newer one's output is already
+// committed, and would come again. Nor is one taken that was left behind when the job was started from a path.
 func (d *JobDir) Latest() (*snapshot.Metadata, string, error) {
+	r := d.known() // before the directory is looked at: what completes meanwhile is not missed
 	found, err := d.find()
 	if err != nil {
 		return nil, "", err
 	}
 	var passed []string
-	for _, c := range slices.Backward(found) {
+	for _, c := range slices.Backward(r.since(found)) {
 		m, err := d.read(c)
 		if errors.Is(err, errUnfinished) {
 			passed = append(passed, fmt.Sprintf("%v %v", c, errUnfinished))
 			continue
 		}
 		d.reportPassed(passed)
+		if err == nil {
+			err = d.missed(r, c.id, found)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("%w (no older checkpoint is taken in its place; to start from one, name it)", err)
 		}
 		return m, c.location, nil
 	}
+	if err := d.missed(r, 0, found); err != nil {
+		return nil, "", err
+	}
+	if o := r.origin; o.mode == borrowed || o.mode == claimed {
+		d.reportPassed(passed)
+		m, err := d.readOrigin(o)
+		return m, o.location, err
+	}
 	return nil, "", d.none(passed)
+}
+
+// since are the candidates that were not left behind.
+func (r *record) since(found []candidate) []candidate {
+	return slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return c.id <= r.left })
+}
+
+// missed says which checkpoint should be there that is newer than the newest that is: one of which the record knows that it
+// completed, or may have, and that the engine has not deleted.
+func (d *JobDir) missed(r record, newest base.CheckpointID, found []candidate) error {
+	if r.newest > newest {
+		return fmt.Errorf("storage: checkpoint %d of job %s completed, but it is not in %s any more: somebody has deleted it; bring it back, or name "+
+			"the checkpoint to start from: what that one committed would come again: %w", r.newest, d.job, d.dir, ErrDamaged)
+	}
+	for _, id := range r.open {
+		is := func(c candidate) bool { return c.id == id && c.pointer == "" }
+		if id > newest && !slices.ContainsFunc(found, is) {
+			return fmt.Errorf("storage: %s is not there any more: somebody has deleted it, and checkpoint %d may have completed; bring it back, or "+
+				"name the checkpoint to start from: what that one committed would come again: %w", d.chk(id), id, ErrDamaged)
+		}
+	}
+	return nil
+}
+
+// readOrigin is the metadata of what the job was started from.
+func (d *JobDir) readOrigin(o origin) (*snapshot.Metadata, error) {
+	m, err := readMetadata(d.fs, o.location)
+	switch {
+	case errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("storage: job %s was started from %s, which is not there any more, and no checkpoint of its own has completed since; "+
+			"bring it back, or name the checkpoint to start from: %w", d.job, o.location, markMissing(err))
+	case err != nil:
+		return nil, err
+	case m.ID != o.id:
+		return nil, fmt.Errorf("storage: job %s was started from checkpoint %d at %s, where now lies checkpoint %d: %w", d.job, o.id, o.location, m.ID,
+			ErrDamaged)
+	}
+	return m, nil
 }
 
 func (d *JobDir) reportPassed(passed []string) {
@@ -149,14 +199,22 @@ func (d *JobDir) Completed() ([]Completed, error) {
 		return nil, err
 	}
 	var all []Completed
-	for _, c := range found {
-		m, err := d.read(c)
+	add := func(what fmt.Stringer, location string, m *snapshot.Metadata, err error) {
 		switch {
 		case err == nil:
-			all = append(all, Completed{Metadata: m, Location: c.location})
+			all = append(all, Completed{Metadata: m, Location: location})
 		case !errors.Is(err, errUnfinished):
-			d.logger().Warn("A checkpoint cannot be read; it is left as it is.", "checkpoint", c.String(), "error", err)
+			d.logger().Warn("A checkpoint cannot be read; it is left as it is.", "checkpoint", what.String(), "error", err)
 		}
+	}
+	r := d.known()
+	if o := r.origin; o.mode == claimed {
+		m, err := d.readOrigin(o)
+		add(o, o.location, m, err)
+	}
+	for _, c := range r.since(found) {
+		m, err := d.read(c)
+		add(c, c.location, m, err)
 	}
 	return all, nil
 }
@@ -169,32 +227,39 @@ func (d *JobDir) Sweep() (removed []string, err error) {
 		return nil, err
 	}
 	var newest base.CheckpointID
-	var unfinished []candidate
-	for _, c := range found {
-		completed := c.pointer != ""
-		if !completed {
-			if completed, err = d.hasMetadata(c); err != nil {
-				return nil, err
-			}
-		}
-		if completed {
-			newest = c.id
-		} else {
-			unfinished = append(unfinished, c)
+	var due []string
+	for _, c := range slices.Backward(found) {
+		completed, err := d.isCompleted(c)
+		switch {
+		case err != nil:
+			return nil, err
+		case completed:
+			newest = max(newest, c.id)
+		case c.id < newest && d.sweepable(c):
+			due = append(due, c.location)
 		}
 	}
+	slices.Reverse(due)
+	if o := d.known().origin; o.mode == givenUp {
+		due = append(due, o.location)
+	}
 	var errs []error
-	for _, c := range unfinished {
-		if c.id >= newest || !d.sweepable(c) {
-			continue
-		}
-		if err := d.Discard(c.location); err != nil {
+	for _, location := range due {
+		if err := d.Discard(location); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		removed = append(removed, c.location)
+		removed = append(removed, location)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// isCompleted: there is metadata, or a pointer to a savepoint, which is written behind its metadata.
+func (d *JobDir) isCompleted(c candidate) (bool, error) {
+	if c.pointer != "" {
+		return true, nil
+	}
+	return d.hasMetadata(c)
 }
 
 func (d *JobDir) hasMetadata(c candidate) (bool, error) {

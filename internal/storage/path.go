@@ -14,6 +14,8 @@ import (
 // The names in a job's directory (docs/format/checkpoint.md). Those with an underscore are Weir's own.
 const (
 	metadataName  = "_metadata"
+	goneName      = "_metadata.gone" // what is being deleted by the names in it
+	claimName     = "_claimed"
 	recordName    = "_job"
 	lockName      = "_lock"
 	pointerPrefix = "_savepoint-"
@@ -70,9 +72,25 @@ func localPath(spelt string) (string, error) {
 // ReadMetadata reads the checkpoint or savepoint that path names: its directory or the _metadata file in it, in any spelling
 // that Resolve takes. All files that it names must be there with their sizes; their checksums are verified by OpenHandle.
 func ReadMetadata(fsys FS, spelt string) (m *snapshot.Metadata, location string, err error) {
-	resolved, err := Resolve(fsys, spelt)
+	location, err = locate(fsys, spelt)
 	if err != nil {
 		return nil, "", err
+	}
+	m, err = readMetadata(fsys, location)
+	if errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, ErrDamaged) {
+		return nil, "", notThere(fsys, location, err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return m, location, nil
+}
+
+// locate is the directory that path names, or the directory of the _metadata that it names.
+func locate(fsys FS, spelt string) (location string, err error) {
+	resolved, err := Resolve(fsys, spelt)
+	if err != nil {
+		return "", err
 	}
 	if path.Base(resolved) == metadataName {
 		resolved = path.Dir(resolved)
@@ -80,20 +98,18 @@ func ReadMetadata(fsys FS, spelt string) (m *snapshot.Metadata, location string,
 	entry, err := fsys.Stat(resolved)
 	switch {
 	case errors.Is(err, iofs.ErrNotExist):
-		return nil, "", fmt.Errorf("storage: no checkpoint at %s: there is no such directory: %w", resolved, err)
+		return "", fmt.Errorf("storage: no checkpoint at %s: there is no such directory: %w", resolved, err)
 	case err != nil:
-		return nil, "", fmt.Errorf("storage: checkpoint %s: %w", resolved, err)
+		return "", fmt.Errorf("storage: checkpoint %s: %w", resolved, err)
 	case !entry.Dir:
-		return nil, "", fmt.Errorf("storage: %s is a file: name a checkpoint's directory, or the %s in it", spelt, metadataName)
+		return "", fmt.Errorf("storage: %s is a file: name a checkpoint's directory, or the %s in it", spelt, metadataName)
 	}
-	m, err = readMetadata(fsys, resolved)
-	if errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, ErrDamaged) {
-		return nil, "", fmt.Errorf("storage: no checkpoint at %s: there is no %s in it%s: %w", resolved, metadataName, whatIsThere(fsys, resolved), err)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return m, resolved, nil
+	return resolved, nil
+}
+
+// notThere says that a directory has no metadata.
+func notThere(fsys FS, location string, err error) error {
+	return fmt.Errorf("storage: no checkpoint at %s: there is no %s in it%s: %w", location, metadataName, whatIsThere(fsys, location), err)
 }
 
 // whatIsThere helps a person who named the directory above a checkpoint.

@@ -15,6 +15,9 @@ type Writer interface {
 	// Create begins an object. The name is unique within the checkpoint; any text will do, and whoever looks at the directory
 	// finds it there in a file's name.
 	Create(name string) (Object, error)
+	// CreateFile is Create of an object that becomes a file of its own however small it is, where checkpoints are files. The
+	// name's extension, as ".avro", stays that of the file.
+	CreateFile(name string) (Object, error)
 }
 
 // Object is bytes being written into a checkpoint. It ends with exactly one of Commit and Abort.
@@ -29,7 +32,7 @@ type Object interface {
 // WriterOptions tune a Writer; the zero value is the default.
 type WriterOptions struct {
 	// InlineMax is the size in bytes up to which an object travels within the metadata; 0 is DefaultInlineMax, a negative one
-	// puts every object into a file (canonical savepoints). Larger: more in the metadata, which passes through the master;
+	// puts every object into a file. Larger: more in the metadata, which passes through the master;
 	// smaller: more small files.
 	InlineMax int
 	// MemoryMax is the size in bytes that an object may have where the master's memory is the storage; 0 is DefaultMemoryMax.
@@ -64,18 +67,25 @@ type fileWriter struct {
 	inlineMax int
 }
 
-func (w *fileWriter) Create(name string) (Object, error) {
+func (w *fileWriter) Create(name string) (Object, error) { return w.create(name, w.inlineMax) }
+
+func (w *fileWriter) CreateFile(name string) (Object, error) { return w.create(name, -1) }
+
+func (w *fileWriter) create(name string, inlineMax int) (Object, error) {
 	if name == "" {
 		return nil, errors.New("storage: an object needs a name")
 	}
-	return &fileObject{writer: w, name: fileName(name)}, nil
+	return &fileObject{writer: w, name: fileName(name), inlineMax: inlineMax}, nil
 }
 
 // nameMax keeps a file's name below the 255 bytes that file systems allow.
 const nameMax = 150
 
+// extMax is the most bytes of what counts as an extension, with its dot.
+const extMax = 5
+
 // fileName makes any text a file name: letters, digits, dashes and dots stay, all others become %XX; of a long one the checksum
-// keeps what was cut off. It never begins with an underscore or a dot, which Weir's own files and hidden ones do.
+// keeps what was cut off, and the extension stays. It never begins with an underscore or a dot, which Weir's own files and hidden ones do.
 func fileName(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -90,7 +100,11 @@ func fileName(text string) string {
 	if b.Len() <= nameMax {
 		return b.String()
 	}
-	return fmt.Sprintf("%s-%08x", b.String()[:nameMax], snapshot.Checksum(0, []byte(text)))
+	ext := path.Ext(b.String())
+	if len(ext) > extMax {
+		ext = ""
+	}
+	return fmt.Sprintf("%s-%08x%s", b.String()[:nameMax], snapshot.Checksum(0, []byte(text)), ext)
 }
 
 // spillBytes is how much an object gathers before it writes to its file.
@@ -99,14 +113,15 @@ const spillBytes = 64 << 10
 // fileObject gathers bytes in memory and begins a file when there are more than spillBytes, or on Commit when there are more
 // than may travel inline.
 type fileObject struct {
-	writer *fileWriter
-	name   string
-	buf    []byte
-	file   File // nil: none yet
-	size   int64
-	crc    uint32
-	err    error // the first; nothing works after it
-	ended  bool
+	writer    *fileWriter
+	name      string
+	inlineMax int
+	buf       []byte
+	file      File // nil: none yet
+	size      int64
+	crc       uint32
+	err       error // the first; nothing works after it
+	ended     bool
 }
 
 func (o *fileObject) path() string { return path.Join(o.writer.location, o.name) }
@@ -147,7 +162,7 @@ func (o *fileObject) Commit() (snapshot.Handle, error) {
 	if o.ended {
 		return snapshot.Handle{}, fmt.Errorf("storage: %s was ended twice", o.path())
 	}
-	if o.err == nil && o.file == nil && len(o.buf) <= o.writer.inlineMax {
+	if o.err == nil && o.file == nil && len(o.buf) <= o.inlineMax {
 		o.ended = true
 		return snapshot.InlineHandle(o.buf), nil
 	}
@@ -200,6 +215,8 @@ func (o *fileObject) Abort() error {
 type memWriter struct{ max int64 }
 
 func (w memWriter) Create(string) (Object, error) { return &memObject{max: w.max}, nil }
+
+func (w memWriter) CreateFile(name string) (Object, error) { return w.Create(name) }
 
 type memObject struct {
 	max  int64

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/iotest"
 
-	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/snapshot"
 )
 
@@ -245,65 +243,5 @@ func TestOpenHandleVerifies(t *testing.T) {
 	isErr(t, "reading", err, syscall.EIO)
 	if errors.Is(err, ErrDamaged) {
 		t.Error("a sick disk is taken for damage")
-	}
-}
-
-func FuzzRecord(f *testing.F) {
-	f.Add(record{largest: 42, first: 5, run: 3, end: "FINISHED", endRun: 2}.encode())
-	f.Add(pointer{id: 7, location: "/sp/savepoint-012345-0123456789ab"}.encode())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		// Also with the right checksum, which would keep the fuzzer out.
-		for _, b := range [][]byte{b, sealText(strings.TrimSuffix(string(b), "\n"))} {
-			if r, err := decodeRecord(b); err == nil && r.run < 1 {
-				t.Errorf("%+v", r)
-			}
-			if p, err := decodePointer(b); err == nil && p.id < 1 {
-				t.Errorf("%+v", p)
-			}
-		}
-	})
-}
-
-// The text of records is frozen: directories of every version must open for ever.
-func TestRecordText(t *testing.T) {
-	r := record{largest: 42, first: 5, run: 3, end: "FINISHED \"so\"\n", endRun: 2}
-	want := "weir job 1\nlargest 42\nfirst 5\nrun 3\nend \"FINISHED \\\"so\\\"\\n\" 2\ncrc32c "
-	if got := string(r.encode()); got[:len(want)] != want {
-		t.Errorf("it is %q", got)
-	}
-	if got, err := decodeRecord(r.encode()); err != nil || got != r {
-		t.Errorf("%+v, %v", got, err)
-	}
-	p := pointer{id: 7, location: "/a \"b\"/c"}
-	if got, err := decodePointer(p.encode()); err != nil || got != p {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for what, b := range map[string][]byte{
-		"a pointer":       p.encode(),
-		"version 2":       sealText("weir job 2", line{"largest", "1"}, line{"run", "1"}, line{"end", `"" 0`}),
-		"a field less":    sealText(recordTitle, line{"largest", "1"}, line{"run", "1"}),
-		"other fields":    sealText(recordTitle, line{"largest", "1"}, line{"walk", "1"}, line{"end", `"" 0`}),
-		"no number":       sealText(recordTitle, line{"largest", "x"}, line{"run", "1"}, line{"end", `"" 0`}),
-		"no run":          sealText(recordTitle, line{"largest", "1"}, line{"run", "0"}, line{"end", `"" 0`}),
-		"an unquoted end": sealText(recordTitle, line{"largest", "1"}, line{"run", "1"}, line{"end", "FINISHED 0"}),
-	} {
-		if _, err := decodeRecord(b); !errors.Is(err, ErrDamaged) && !errors.Is(err, snapshot.ErrVersion) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// A whole directory as version 1 wrote it. It is never rewritten.
-func TestGoldenJobDirectory(t *testing.T) {
-	dir := t.TempDir()
-	must(t, copyTree(path.Join("testdata", "compat", "job-v1"), dir))
-	d := openJob(t, Disk(), dir)
-	if state, run := d.EndState(); d.LargestID() != 4 || d.Run() != 3 || state != "CANCELED" || run != 2 {
-		t.Errorf("largest id %d, run %d, ended %s in run %d", d.LargestID(), d.Run(), state, run)
-	}
-	mustLatest(t, d, 3)
-	all, err := d.Completed()
-	if got := ids(all); err != nil || !slices.Equal(got, []base.CheckpointID{1, 3}) {
-		t.Errorf("completed are %v, %v", got, err)
 	}
 }

@@ -92,6 +92,9 @@ type Barrier struct {
 	// Forced: aligned only because this edge cannot be anything else (broadcast). The receiver sends on what the barrier was:
 	// Unaligned if it has no Timeout.
 	Forced bool
+	// Early, of an AtLeastOnce barrier: the end of the sender's data lies before it in the channel, and yet the sender's snapshot is none of
+	// a task that has ended.
+	Early bool
 	// Wall is the wall clock of the coordinator's host when the location was created, in Unix nanoseconds.
 	Wall int64
 	// Base is the checkpoint whose files an incremental snapshot may refer to; 0: none. It is kept until this one ends.

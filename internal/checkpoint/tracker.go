@@ -14,9 +14,9 @@ type track struct {
 	left    int    // open channels that are missing
 	aborted bool   // by the coordinator: its turn comes, but for a cancel marker
 
-	// early: a barrier came before the end of the task's data. So its sender had not ended at its snapshot, and has records to send again
-	// after a restore: this task must not be one then that has ended, though it had when the last barrier came. (Where barriers block,
-	// the end cannot come between two.) A drain's barriers come behind the ends of their channels.
+	// early: a barrier came before the end of the task's data, or is early itself. So a sender had not ended in its snapshot, and has records to
+	// send again after a restore: this task must not have ended then either, though it had when the last barrier came. (Where barriers
+	// block, the end cannot come between two.) A drain's barriers come behind the ends of their channels.
 	early bool
 }
 
@@ -38,8 +38,9 @@ func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 		}
 		i = h.newTrack(b)
 	}
-	h.tracks[i].mark(channel)
-	h.tracks[i].early = h.tracks[i].early || !h.ended && b.Kind != Drain
+	t := &h.tracks[i]
+	t.mark(channel)
+	t.early = t.early || b.Early || !h.ended && b.Kind != Drain
 	h.maybeTrackComplete()
 }
 
@@ -77,6 +78,7 @@ func (h *BarrierHandler) maybeTrackComplete() {
 			return
 		}
 		h.tracks = slices.Delete(h.tracks, 0, 1)
+		t.barrier.Early = h.ended && t.early
 		h.snapshot(t.barrier, nil, h.ended && !t.early)
 		return
 	}

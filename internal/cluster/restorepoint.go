@@ -13,32 +13,55 @@ import (
 	"github.com/weirstream/weir/internal/storage"
 )
 
-// restorePoints are the checkpoints that the job goes on from, ascending by id; the last one is restored. None: it starts
-// empty.
+// startPoint is what a job goes on from.
+type startPoint struct {
+	// points are completed checkpoints, ascending by id; the last one is restored. None: the job starts empty.
+	points []jobmaster.Point
+	// named: the last one was named by its path, so it takes the place of what the job had before.
+	named bool
+}
+
+// restorePoints decides what the job goes on from, and changes nothing.
 //
 //	-s                what is restored                              where there is none
 //	(nothing)         nothing                                       -
 //	latest            the newest checkpoint or terminal savepoint   an error that lists what is there
 //	latest-or-start   the same                                      an empty start, if the job never completed one, nor FINISHED; else an error
 //	a path            what lies there                               an error
-func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *config.Config, log *slog.Logger) ([]jobmaster.Point, error) {
+//
+// The latest is also the latest after a start from a path: until the first checkpoint after it, that is what lies at the path.
+func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *config.Config, log *slog.Logger) (r startPoint, err error) {
 	wanted, set := c.Lookup(config.SavepointPath)
 	if !set {
-		return nil, warnOfLeft(s, log)
+		return r, warnOfLeft(s, log)
 	}
-	var points []jobmaster.Point
-	var err error
 	switch wanted {
 	case config.Latest, config.LatestOrStart:
-		points, err = latest(s, id, wanted)
+		r.points, err = latest(s, id, wanted)
 	default:
-		points, err = named(fs, s, wanted)
+		r, err = named(fs, id, wanted, c.Get(config.RestoreClaim) == config.Claim, log)
 	}
-	if err != nil || len(points) == 0 {
-		return nil, err
+	if err != nil || len(r.points) == 0 {
+		return startPoint{}, err
 	}
-	warnOfDrained(points[len(points)-1], log)
-	return points, nil
+	warnOfDrained(r.points[len(r.points)-1], log)
+	return r, nil
+}
+
+// record makes a start from a path durable, once everything else about it is decided, and before anything runs: a crash must not make
+// the latest again what the user has left behind.
+func (r startPoint) record(s storage.Checkpoints, log *slog.Logger) error {
+	if !r.named {
+		return nil
+	}
+	p := r.points[0]
+	if err := s.StartFrom(p.Metadata, p.Location, !p.Keep); err != nil {
+		return fmt.Errorf("cluster: starting from %s: %w", p.Location, err)
+	}
+	if !p.Keep {
+		log.Info("The job has claimed the snapshot that it starts from: it deletes it when it needs it no more.", "location", p.Location)
+	}
+	return nil
 }
 
 // latest are all completed checkpoints of the job.
@@ -52,11 +75,11 @@ func latest(s storage.Checkpoints, id base.JobID, wanted string) ([]jobmaster.Po
 	case err != nil:
 		return nil, err
 	}
-	points, err := older(s, newest.ID)
+	points, err := older(s, location)
 	if err != nil {
 		return nil, err
 	}
-	return append(points, jobmaster.Point{Metadata: newest, Location: location, Keep: newest.Kind.IsSavepoint()}), nil
+	return append(points, jobmaster.Point{Metadata: newest, Location: location, Keep: !s.Owns(location)}), nil
 }
 
 // finished is true where the last run that ended had processed everything.
@@ -80,32 +103,43 @@ func noLatest(s storage.Checkpoints, id base.JobID, wanted string, none error) e
 		wanted, id, config.LatestOrStart, none)
 }
 
-// older are the job's completed checkpoints below an id: retention goes on with them.
-func older(s storage.Checkpoints, id base.CheckpointID) ([]jobmaster.Point, error) {
+// older are the job's completed checkpoints but for the newest: retention goes on with them.
+func older(s storage.Checkpoints, newest string) ([]jobmaster.Point, error) {
 	all, err := s.Completed()
 	if err != nil {
 		return nil, err
 	}
 	var points []jobmaster.Point
 	for _, c := range all {
-		if c.Metadata.ID < id {
-			points = append(points, jobmaster.Point{Metadata: c.Metadata, Location: c.Location, Keep: c.Metadata.Kind.IsSavepoint()})
+		if c.Location != newest {
+			points = append(points, jobmaster.Point{Metadata: c.Metadata, Location: c.Location, Keep: !s.Owns(c.Location)})
 		}
 	}
 	return points, nil
 }
 
-// named is the checkpoint or savepoint at a path. Its files stay its owner's.
-func named(fs storage.FS, s storage.Checkpoints, path string) ([]jobmaster.Point, error) {
+// named is the checkpoint or savepoint at a path. Its files stay its owner's, unless it is claimed.
+func named(fs storage.FS, id base.JobID, path string, claim bool, log *slog.Logger) (startPoint, error) {
 	m, location, err := storage.ReadMetadata(fs, path)
 	if err != nil {
-		return nil, fmt.Errorf("cluster: -s %s: %w", path, err)
+		return startPoint{}, fmt.Errorf("cluster: -s %s: %w", path, err)
 	}
-	points, err := older(s, m.ID)
-	if err != nil {
-		return nil, err
+	if !claim {
+		warnOfOwner(fs, id, location, log)
 	}
-	return append(points, jobmaster.Point{Metadata: m, Location: location, Keep: true}), nil
+	return startPoint{named: true, points: []jobmaster.Point{{Metadata: m, Location: location, Keep: !claim}}}, nil
+}
+
+// warnOfOwner tells who starts from another job's snapshot that it may go.
+func warnOfOwner(fs storage.FS, id base.JobID, location string, log *slog.Logger) {
+	owner, err := storage.OwnerOf(fs, location)
+	switch {
+	case err != nil:
+		log.Warn("Nobody can say whose the snapshot is that the job starts from.", "location", location, "error", err)
+	case owner != "" && owner != id:
+		log.Warn("The snapshot that the job starts from belongs to another job, which may delete it at any time. A savepoint is nobody's but yours.",
+			"location", location, "owner", string(owner))
+	}
 }
 
 // warnOfDrained tells who restores an ended job that it is one.

@@ -101,7 +101,7 @@ func openStore(j Job, id base.JobID) (storage.Checkpoints, error) {
 
 func (r *running) startMaster() error {
 	j := r.job
-	points, err := restorePoints(j.FS, r.store, r.id, j.Config, j.Log)
+	from, err := restorePoints(j.FS, r.store, r.id, j.Config, j.Log)
 	if err != nil {
 		return err
 	}
@@ -119,9 +119,12 @@ func (r *running) startMaster() error {
 		BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit})
 	r.master, err = jobmaster.New(jobmaster.Options{
 		ID: r.id, Graph: j.Graph, Machine: machine, Store: r.store, InlineMax: inlineMax(j.Config),
-		Recovered: points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
+		Recovered: from.points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})
+	if err == nil {
+		err = from.record(r.store, j.Log)
+	}
 	if err != nil {
 		r.worker.Close()
 		return err

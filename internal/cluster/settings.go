@@ -21,16 +21,21 @@ func machineConfig(name string, c *config.Config) (job.Config, error) {
 	if checkpoints.Unaligned {
 		return job.Config{}, fmt.Errorf("cluster: %s: this version of Weir has aligned checkpoints only: leave it out", config.Unaligned.Key)
 	}
-	checkpoints.FirstDelay = firstDelay(checkpoints)
+	checkpoints.FirstDelay = firstDelay(checkpoints, c.Get(config.PauseSources))
 	return job.Config{Name: name, Restart: c.Restart(), Random: rand.Float64, SavepointDir: c.Get(config.SavepointDir), Checkpoints: checkpoints}, nil
 }
 
-// firstDelay is random, so that many jobs started at once do not checkpoint at once.
-func firstDelay(c checkpoint.Config) time.Duration {
-	if c.Interval <= c.MinPause {
+// firstDelay is random, so that many jobs started at once do not checkpoint at once. Sources that wait for the first checkpoint wait for
+// an early one.
+func firstDelay(c checkpoint.Config, awaited bool) time.Duration {
+	most := c.Interval
+	if awaited {
+		most = 2 * c.MinPause
+	}
+	if most <= c.MinPause {
 		return c.MinPause
 	}
-	return c.MinPause + rand.N(c.Interval-c.MinPause)
+	return c.MinPause + rand.N(most-c.MinPause)
 }
 
 func taskOptions(c *config.Config) task.Options {
@@ -41,6 +46,7 @@ func taskOptions(c *config.Config) task.Options {
 		BatchMost:       c.Get(config.BatchRecords),
 		WatermarksEvery: c.Get(config.WatermarkInterval),
 		Checkpointed:    e.Interval > 0,
+		PauseSources:    e.Interval > 0 && c.Get(config.PauseSources),
 	}
 }
 

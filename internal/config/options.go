@@ -39,6 +39,17 @@ const (
 	NoExternalized       Retention = "NO_EXTERNALIZED_CHECKPOINTS"
 )
 
+// ClaimMode is whose the snapshot is that a job starts from.
+type ClaimMode string
+
+// The claim modes, in Flink's words.
+const (
+	// NoClaim leaves the snapshot to its owner.
+	NoClaim ClaimMode = "NO_CLAIM"
+	// Claim makes the snapshot the job's own.
+	Claim ClaimMode = "CLAIM"
+)
+
 // Values of SavepointPath that are not paths.
 const (
 	// Latest is the newest completed checkpoint or terminal savepoint of the job; none is an error.
@@ -238,12 +249,36 @@ var SavepointPath = &Option[string]{
 	limit:   notEmpty,
 }
 
+// RestoreClaim is whose the snapshot is that SavepointPath names by its path.
+var RestoreClaim = &Option[ClaimMode]{
+	Key:     "execution.state-recovery.claim-mode",
+	Aliases: []string{"execution.savepoint-restore-mode"},
+	Default: NoClaim,
+	Doc: "Whose the snapshot is that the job starts from by its path. `NO_CLAIM`: its owner's; the job never deletes it, and its first checkpoint " +
+		"refers to none of its files. `CLAIM`: the job's, which deletes it when it needs it no more, as it does its own checkpoints. " +
+		"With `latest` the job goes on with what is its own anyway.",
+	Differs: "A second job cannot claim the same snapshot. There is no `LEGACY`: a job that may refer to files of a snapshot for ever, which it does " +
+		"not own, breaks when these are deleted.",
+	kind:  enums(NoClaim, Claim),
+	limit: claimModes,
+}
+
 // AllowNonRestored is whether state may be left behind.
 var AllowNonRestored = &Option[bool]{
 	Key:     "execution.state-recovery.ignore-unclaimed-state",
 	Aliases: []string{"execution.savepoint.ignore-unclaimed-state"},
 	Doc:     "Whether state of the snapshot that no operator of the job takes is left behind. The command line's `-n`.",
 	kind:    bools,
+}
+
+// PauseSources is whether sources wait for a checkpoint after a restore.
+var PauseSources = &Option[bool]{
+	Key:     "pipeline.sources.pause-until-first-checkpoint",
+	Default: false,
+	Doc: "Whether the sources of a restored job read nothing until a first checkpoint or savepoint is triggered, so that what was in flight is " +
+		"safe again before more comes. The first checkpoint then comes early: after `execution.checkpointing.min-pause` and a random part of the same " +
+		"again. A job that starts empty does not wait.",
+	kind: bools,
 }
 
 // ---- restart-strategy
@@ -459,6 +494,12 @@ var QueueBatches = &Option[int]{
 }
 
 // ---- kinds and limits of a single use
+
+var claimModes = limit[ClaimMode]{
+	ok: func(m ClaimMode) bool { return m == NoClaim || m == Claim },
+	text: "NO_CLAIM or CLAIM (not LEGACY, by which a job refers to files of a snapshot that it does not own: with NO_CLAIM nothing is deleted either, " +
+		"and the job depends on nobody's files)",
+}
 
 var notEmpty = limit[string]{ok: func(v string) bool { return v != "" }, text: "non-empty"}
 

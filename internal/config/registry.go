@@ -21,7 +21,7 @@ var sections = []section{
 	{"Where checkpoints lie", "", []option{
 		CheckpointStorage, CheckpointDir, SavepointDir, Retained, CheckpointRetention, InlineThreshold, MemoryStateLimit,
 	}},
-	{"Starting from a snapshot", "", []option{SavepointPath, AllowNonRestored}},
+	{"Starting from a snapshot", "", []option{SavepointPath, RestoreClaim, AllowNonRestored, PauseSources}},
 	{"Restarts", "The options of a strategy count only where `restart-strategy.type` is that strategy.", []option{
 		RestartStrategy,
 		BackoffInitial, BackoffMax, BackoffMultiplier, BackoffReset, BackoffJitter, BackoffAttempts,
@@ -42,8 +42,6 @@ var absences = []absence{
 	{"execution.checkpointing.create-subdir", "checkpoints always lie in `<dir>/<job id>`"},
 	{"execution.checkpointing.incremental", "the state backend decides it"},
 	{"execution.checkpointing.unaligned.forced", "there is nothing to force"},
-	{"execution.state-recovery.claim-mode", "a snapshot that a job starts from stays its owner's (Flink's NO_CLAIM)"},
-	{"execution.savepoint-restore-mode", "a snapshot that a job starts from stays its owner's (Flink's NO_CLAIM)"},
 	{"execution.runtime-mode", "every job is a streaming job"},
 	{"execution.attached", "a job's program runs until the job ends"},
 	{"pipeline.object-reuse", "records are never copied between chained operators"},

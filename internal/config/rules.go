@@ -36,6 +36,9 @@ func (b *builder) checkPeriods() {
 	case backlog < interval:
 		b.broken(BacklogInterval.Key, "must be 0 or at least", CheckpointInterval.Key)
 	}
+	if b.Get(PauseSources) && interval == 0 {
+		b.idle(PauseSources.Key, "without %s: there is no first checkpoint to wait for", CheckpointInterval.Key)
+	}
 	if b.Get(MinPause) > 0 && b.Get(MaxConcurrent) > 1 && !b.Get(Unaligned) {
 		b.idle(MaxConcurrent.Key, "beside %s: with a pause there is one checkpoint at a time", b.cite(MinPause.Key))
 	}

@@ -33,6 +33,10 @@ func TestRulesBetweenOptions(t *testing.T) {
 		{"backlog equal", code("execution.checkpointing.interval", "1 min", "execution.checkpointing.interval-during-backlog", "1 min"), ""},
 		{"filesystem without directory", code("execution.checkpointing.storage", "filesystem"),
 			"execution.checkpointing.storage = filesystem needs a directory"},
+		{"claim", code("execution.state-recovery.claim-mode", "claim"), ""},
+		{"claim by its old key", code("execution.savepoint-restore-mode", "NO_CLAIM"), ""},
+		{"legacy", code("execution.state-recovery.claim-mode", "LEGACY"),
+			"must be NO_CLAIM or CLAIM (not LEGACY, by which a job refers to files of a snapshot that it does not own"},
 		{"backoff", code("restart-strategy.exponential-delay.initial-backoff", "2 min"),
 			"must not be longer than restart-strategy.exponential-delay.max-backoff (default: 1 min)"},
 	} {
@@ -53,6 +57,7 @@ func TestNoRuleForARefusedValue(t *testing.T) {
 func TestValuesWithoutEffectAreWarnings(t *testing.T) {
 	for want, set := range map[string]Layer{
 		"aligned-checkpoint-timeout has no effect without execution.checkpointing.unaligned.enabled": code("execution.checkpointing.aligned-checkpoint-timeout", "1 s"),
+		"pause-until-first-checkpoint has no effect without execution.checkpointing.interval":        code("pipeline.sources.pause-until-first-checkpoint", true),
 		"max-concurrent-checkpoints has no effect beside execution.checkpointing.min-pause = 1 s": code("execution.checkpointing.min-pause", "1 s",
 			"execution.checkpointing.max-concurrent-checkpoints", 3),
 		"dir has no effect beside execution.checkpointing.storage = jobmanager": code("execution.checkpointing.dir", "/d",

@@ -169,21 +169,17 @@ func holdJob(fsys FS, dir string) (release func(), err error) {
 	return func() { _ = lock.Close() }, nil // nothing was written
 }
 
-// OwnerOf is the job that may delete the snapshot at location at any time; "": none that is known of. The job in the directory self is
-// not counted.
-func OwnerOf(fsys FS, location, self string) (base.JobID, error) {
-	release, err := holdOwner(fsys, location, self)
+// OwnerOf is the job that may delete the snapshot at location at any time; "": none that is known of.
+func OwnerOf(fsys FS, location string) (base.JobID, error) {
+	release, err := holdOwner(fsys, location, "")
 	if taken := (*ClaimedError)(nil); errors.As(err, &taken) {
 		return taken.Job, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	release()
+	defer release()
 	c, err := readClaim(fsys, location)
-	if c.dir == self {
-		return "", err
-	}
 	return c.job, err
 }
 

@@ -26,6 +26,7 @@ type loopState struct {
 	offset  int              // into batch
 	channel int              // batch came from
 	idle    bool             // the source waits to be woken
+	paused  bool             // the source waits for a first trigger
 	ended   int              // channels at their end of data
 	drained bool             // all of them at their own
 	over    bool             // the end of data has been handed on
@@ -40,6 +41,7 @@ type loopState struct {
 // run takes turns until the task has finished, failed or was canceled.
 func (t *Task) run() error {
 	t.loop.drained = true
+	t.loop.paused = t.spec.Options.PauseSources && t.spec.Restore != nil
 	t.loop.watermark = t.valve.combined
 	defer t.stopTimer()
 	for !t.finished {
@@ -135,6 +137,9 @@ func (t *Task) work() (bool, error) {
 	case t.loop.batch != nil:
 		return true, t.process()
 	case t.chain.source != nil && !t.loop.over:
+		if t.loop.paused {
+			return false, nil
+		}
 		return t.poll()
 	case t.spec.Gate != nil:
 		return t.take()

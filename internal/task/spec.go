@@ -56,6 +56,8 @@ type Options struct {
 	WatermarksEvery time.Duration
 	// Checkpointed is true where the job takes checkpoints: two-phase sinks then commit on them.
 	Checkpointed bool
+	// PauseSources: a restored source is not polled before it is triggered for a first time.
+	PauseSources bool
 	// Synced hears how long the synchronous part of a snapshot took, on the task's goroutine; nil: nobody wants to know.
 	Synced func(x base.Exec, id base.CheckpointID, took time.Duration)
 	// Log hears of what a person should know; nil: nobody does.

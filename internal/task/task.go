@@ -191,7 +191,10 @@ func (t *Task) Records() int64 { return t.records.Load() }
 
 // Trigger begins a checkpoint here.
 func (t *Task) Trigger(b checkpoint.Barrier) {
-	t.box.post(func() error { return t.handle(checkpoint.Triggered{Barrier: b}) })
+	t.box.post(func() error {
+		t.loop.paused = false
+		return t.handle(checkpoint.Triggered{Barrier: b})
+	})
 }
 
 // Event gives the source what its operator coordinator has sent.

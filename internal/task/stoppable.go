@@ -16,10 +16,19 @@ type stoppable struct {
 
 // Create implements storage.Writer.
 func (s *stoppable) Create(name string) (storage.Object, error) {
+	return s.create(s.Writer.Create, name)
+}
+
+// CreateFile implements storage.Writer.
+func (s *stoppable) CreateFile(name string) (storage.Object, error) {
+	return s.create(s.Writer.CreateFile, name)
+}
+
+func (s *stoppable) create(create func(string) (storage.Object, error), name string) (storage.Object, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
-	o, err := s.Writer.Create(s.prefix + "-" + name)
+	o, err := create(s.prefix + "-" + name)
 	if err != nil {
 		return nil, err
 	}

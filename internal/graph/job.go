@@ -44,6 +44,26 @@ type Link struct {
 // Head is the node through which records enter the chain.
 func (v *Vertex) Head() *Node { return v.Nodes[0] }
 
+// Node is the node of the chain with that number; nil: it is in another one.
+func (v *Vertex) Node(id NodeID) *Node {
+	for _, n := range v.Nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// NodeByStateID is the place in the chain of the node that is found in checkpoints by uid; -1: it is in another one.
+func (v *Vertex) NodeByStateID(uid string) int {
+	for i, n := range v.Nodes {
+		if n.StateID() == uid {
+			return i
+		}
+	}
+	return -1
+}
+
 // IsSource is true where the vertex reads from outside.
 func (v *Vertex) IsSource() bool { return v.Head().Kind == Source }
 

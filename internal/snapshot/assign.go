@@ -38,6 +38,8 @@ type Restored struct {
 	// Lists are in the order of their names, then of the old subtasks; Offsets are the elements to take. A broadcast list has
 	// at most one entry here.
 	Lists []ListHandle
+	// Rows are in the order of their names, then of the old subtasks.
+	Rows []RowsPart
 	// Ended says that the subtask's data had ended: it neither reads nor fires nor ends again.
 	Ended bool
 	// Watermark is where every input channel starts from; PendingWatermark, when it is not base.NoTime, is later and still to
@@ -45,6 +47,13 @@ type Restored struct {
 	Watermark, PendingWatermark base.EventTime
 	// Rescaled says that the parallelism is not the old one.
 	Rescaled bool
+}
+
+// RowsPart is what a new subtask reads of a RowsHandle: of keyed rows those of the key groups in Range; of a list the rows from
+// From on, before To.
+type RowsPart struct {
+	RowsHandle
+	From, To int64
 }
 
 // PartlyEndedError says that an operator of which only some subtasks had ended cannot be restored at another parallelism:
@@ -78,6 +87,7 @@ func Assign(op *Operator, parallelism, subtask int) (Restored, error) {
 	r.Ended = op.ended(subtask, r.Rescaled)
 	r.Keyed = op.assignKeyed(base.RangeOf(subtask, parallelism))
 	r.Lists = op.assignLists(parallelism, subtask)
+	r.Rows = op.assignRows(parallelism, subtask)
 	r.Watermark, r.PendingWatermark = op.assignWatermark(parallelism, subtask)
 	return r, nil
 }
@@ -220,6 +230,78 @@ func cut(all []ListHandle, first, n int) (run []ListHandle) {
 	return run
 }
 
+// assignRows deals the states of a canonical savepoint as the same ones of a native one are dealt.
+func (o *Operator) assignRows(parallelism, subtask int) (parts []RowsPart) {
+	byName := map[string][]RowsPart{}
+	for i := range o.Subtasks {
+		for _, r := range o.Subtasks[i].Rows {
+			byName[r.Name] = append(byName[r.Name], RowsPart{RowsHandle: r, To: r.Count})
+		}
+	}
+	start := 0
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		all := byName[name]
+		switch {
+		case all[0].Keyed:
+			parts = append(parts, withinRange(all, base.RangeOf(subtask, parallelism))...)
+		case all[0].Mode == Union:
+			parts = append(parts, all...)
+		case all[0].Mode == Broadcast:
+			parts = append(parts, all[subtask%len(all)])
+		case parallelism == o.Parallelism:
+			parts = append(parts, rowsNamed(o.Subtasks[subtask].Rows, name)...)
+		default:
+			var run []RowsPart
+			run, start = dealRows(all, parallelism, subtask, start)
+			parts = append(parts, run...)
+		}
+	}
+	return parts
+}
+
+func withinRange(all []RowsPart, own base.KeyGroupRange) (parts []RowsPart) {
+	for _, p := range all {
+		if both, ok := p.Range.Intersect(own); ok {
+			p.Range = both
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func rowsNamed(rows []RowsHandle, name string) (parts []RowsPart) {
+	for _, r := range rows {
+		if r.Name == name {
+			parts = append(parts, RowsPart{RowsHandle: r, To: r.Count})
+		}
+	}
+	return parts
+}
+
+// dealRows is deal for rows.
+func dealRows(all []RowsPart, parallelism, subtask, start int) (run []RowsPart, next int) {
+	total := int64(0)
+	for _, p := range all {
+		total += p.Count
+	}
+	each, odd := total/int64(parallelism), int(total%int64(parallelism))
+	turn := (subtask - start + parallelism) % parallelism
+	first := int64(turn)*each + int64(min(turn, odd))
+	last := first + each
+	if turn < odd {
+		last++
+	}
+	at := int64(0)
+	for _, p := range all {
+		from, to := max(first-at, 0), min(last-at, p.Count)
+		if at += p.Count; from < to {
+			p.From, p.To = from, to
+			run = append(run, p)
+		}
+	}
+	return run, (start + odd) % parallelism
+}
+
 func (o *Operator) assignWatermark(parallelism, subtask int) (now, pending base.EventTime) {
 	old := o.Subtasks
 	switch {
@@ -246,5 +328,7 @@ func (o *Operator) keyed() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(o.Subtasks, func(s Subtask) bool { return len(s.Keyed) > 0 })
+	return slices.ContainsFunc(o.Subtasks, func(s Subtask) bool {
+		return len(s.Keyed) > 0 || slices.ContainsFunc(s.Rows, func(r RowsHandle) bool { return r.Keyed })
+	})
 }

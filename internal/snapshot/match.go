@@ -12,6 +12,8 @@ import (
 type Program struct {
 	// Operators are the UIDs of all operators.
 	Operators []string
+	// Edges are all edges between them, also those within a chain.
+	Edges []ProgramEdge
 	// Hooks are the ids of the master hooks.
 	Hooks []string
 }
@@ -20,8 +22,11 @@ type Program struct {
 type Match struct {
 	Operators map[string]*Operator
 	Hooks     map[string]*Hook
+	// Edges are the program's edges with records in flight.
+	Edges []ProgramEdge
 	// Dropped names the state that nobody takes, for the log.
 	Dropped []string
+	of      *Metadata
 }
 
 // UnmatchedError says that a checkpoint has state that the program has no place for.
@@ -32,7 +37,7 @@ type UnmatchedError struct {
 }
 
 func (e *UnmatchedError) Error() string {
-	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no operator for: %s. The program's UIDs are: %s. "+
+	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no place for: %s. The program's UIDs are: %s. "+
 		"Give an operator that was renamed its old UID back; to drop the state, allow it with --allowNonRestoredState "+
 		"(execution.state-recovery.ignore-unclaimed-state: true)", e.ID, strings.Join(e.Unmatched, "; "), strings.Join(e.Program, ", "))
 }
@@ -47,7 +52,7 @@ func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 		switch {
 		case slices.Contains(p.Operators, o.UID):
 			match.Operators[o.UID] = o
-		case o.HasState():
+		case o.hasOwnState():
 			unmatched = append(unmatched, o.inventory())
 		}
 	}
@@ -59,11 +64,24 @@ func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 			unmatched = append(unmatched, fmt.Sprintf("master hook %q", h.ID))
 		}
 	}
+	unmatched = append(unmatched, m.matchEdges(p.Edges)...)
 	if len(unmatched) > 0 && !allowNonRestored {
 		return nil, &UnmatchedError{ID: m.ID, Unmatched: unmatched, Program: slices.Sorted(slices.Values(p.Operators))}
 	}
 	match.Dropped = unmatched
+	edges, _ := m.inFlight()
+	for _, e := range p.Edges {
+		if slices.Contains(edges, e.Edge) {
+			match.Edges = append(match.Edges, e)
+		}
+	}
+	match.of = m
 	return match, nil
+}
+
+// InFlight is what a subtask reads of the records in flight on one of the match's edges.
+func (m *Match) InFlight(e ProgramEdge, parallelism, subtask int) []InFlightPart {
+	return m.of.assignInFlight(e, parallelism, subtask)
 }
 
 // inventory names the operator and its states.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/weirstream/weir/internal/base"
@@ -86,21 +87,13 @@ type Operator struct {
 	Subtasks []Subtask
 }
 
-// HasState reports whether anything would be lost if the operator were not restored.
-func (o *Operator) HasState() bool {
-	if o.Coordinator != nil {
-		return true
-	}
-	for i := range o.Subtasks {
-		if o.Subtasks[i].hasState() {
-			return true
-		}
-	}
-	return false
-}
+func (s *Subtask) hasState() bool { return s.hasOwnState() || len(s.InFlight) > 0 }
 
-func (s *Subtask) hasState() bool {
-	return len(s.Keyed)+len(s.Lists)+len(s.Rows)+len(s.InFlight) > 0
+func (s *Subtask) hasOwnState() bool { return len(s.Keyed)+len(s.Lists)+len(s.Rows) > 0 }
+
+// hasOwnState is HasState without records in flight, which belong to an edge.
+func (o *Operator) hasOwnState() bool {
+	return o.Coordinator != nil || slices.ContainsFunc(o.Subtasks, func(s Subtask) bool { return s.hasOwnState() })
 }
 
 func (o *Operator) String() string {

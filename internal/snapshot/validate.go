@@ -31,6 +31,7 @@ func (m *Metadata) Validate() error {
 		}
 		hooks[h.ID] = true
 	}
+	v.validateEdges(m)
 	_ = m.Handles(func(owner Owner, h *Handle) error { v.handle(owner, h); return nil })
 	return errors.Join(v.faults...)
 }

@@ -131,5 +131,9 @@ func (m *Machine) become(s Status, why error) {
 		m.tell(checkpoint.JobNotRunning{})
 	}
 	m.status = s
-	m.do(ReportStatus{Status: s, Err: why})
+	report := ReportStatus{Status: s, Err: why}
+	if s == Cancelling {
+		report.Savepoint = m.end.savepoint
+	}
+	m.do(report)
 }

@@ -52,7 +52,7 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // errNoDirectory is Flink's message, in the words of Weir's command line.
 var errNoDirectory = errors.New("No savepoint directory configured. You can either specify a directory via configure a cluster-wide " +
 	"default via key 'execution.checkpointing.savepoint-dir' or specify a directory in the command line, like -s :targetDirectory for " +
-	"cancelling, -p :targetDirectory for stopping or :targetDirectory for purely taking savepoint.")
+	"cancelling, -p or --savepointPath :targetDirectory for stopping or :targetDirectory for purely taking savepoint.")
 
 // label names a task to a person.
 func (m *Machine) label(t base.Task) string {

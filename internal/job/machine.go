@@ -84,6 +84,9 @@ type ending struct {
 	status Status
 	how    checkpoint.JobEnd
 	err    error
+	// savepoint is where the one lies after which the job is cancelled.
+	savepoint string
+
 	asked  bool // RecordEnd is out
 	known  bool // and answered, or not needed
 	closed bool // the coordinator knows
@@ -220,7 +223,9 @@ func (m *Machine) Deadline() (checkpoint.Time, bool) {
 
 // Report is what a Machine tells of itself.
 type Report struct {
-	Status   Status
+	Status Status
+	// Ending: how it ends is decided.
+	Ending   bool
 	Restarts int
 	// Failures are the last ones, oldest first.
 	Failures []Failure
@@ -231,7 +236,7 @@ type Report struct {
 
 // Status is a copy that the caller may keep.
 func (m *Machine) Status() Report {
-	r := Report{Status: m.status, Restarts: m.restarts, Failures: slices.Clone(m.failures), Finished: m.finished, Checkpoints: m.checkpoints.Status()}
+	r := Report{Status: m.status, Ending: m.end != nil, Restarts: m.restarts, Failures: slices.Clone(m.failures), Finished: m.finished, Checkpoints: m.checkpoints.Status()}
 	for i := range m.tasks {
 		switch m.tasks[i].state {
 		case deploying:

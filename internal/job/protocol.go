@@ -142,10 +142,12 @@ type (
 		Err      error
 	}
 
-	// ReportStatus: the job's status changed; Err says why, where it did not go well.
+	// ReportStatus: the job's status changed; Err says why, where it did not go well. Savepoint is where the one lies after which
+	// the job is cancelled.
 	ReportStatus struct {
-		Status Status
-		Err    error
+		Status    Status
+		Err       error
+		Savepoint string
 	}
 
 	// ReportRestart: a restart begins. There is one for each.

@@ -76,6 +76,6 @@ func (m *Machine) replied(r checkpoint.Reply) {
 		m.stopped = &r
 	}
 	if asked.cancel {
-		m.decide(ending{status: Canceled, how: checkpoint.JobCanceled})
+		m.decide(ending{status: Canceled, how: checkpoint.JobCanceled, savepoint: r.Location})
 	}
 }

@@ -83,7 +83,7 @@ type Master struct {
 	runners   []*runner // by vertex; nil: it has no operator coordinator
 	points    map[base.CheckpointID]Point
 	discarded places
-	requests  map[checkpoint.Request]chan<- Answer
+	requests  map[checkpoint.Request]*request
 	asked     checkpoint.Request // the last one
 	stats     Statistics
 	unswept   bool // orphans may lie about
@@ -103,7 +103,7 @@ func New(o Options) (*Master, error) {
 	}
 	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
-		requests: map[checkpoint.Request]chan<- Answer{}}
+		requests: map[checkpoint.Request]*request{}}
 	if err := checkProviders(o.Graph); err != nil {
 		return nil, err
 	}
@@ -217,8 +217,8 @@ func (m *Master) finish() {
 		}
 	}
 	m.settle()
-	for _, answer := range m.requests {
-		answer <- Answer{Err: ErrEnded}
+	for _, r := range m.requests {
+		r.answer <- Answer{Err: ErrEnded}
 	}
 	m.last = m.status()
 	close(m.done)

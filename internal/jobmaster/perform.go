@@ -97,6 +97,7 @@ func (m *Master) answer(e checkpoint.CoordinatorEvent) func() {
 
 // recordEnd has the storage remember how the job ends.
 func (m *Master) recordEnd(a job.RecordEnd) {
+	m.log.Info(fmt.Sprintf("Stopping checkpoint coordinator for job %s.", m.options.ID))
 	m.startIO(func() func() {
 		err := m.options.Store.SetEndState(a.Status.String())
 		return func() {

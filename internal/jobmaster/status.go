@@ -2,6 +2,7 @@ package jobmaster
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -83,21 +84,29 @@ func (s *Statistics) entry(id base.CheckpointID) *CheckpointStats {
 	return nil
 }
 
-// report logs and counts what the checkpoint coordinator tells.
+// report logs and counts what the checkpoint coordinator tells, in Flink's words.
 func (m *Master) report(r checkpoint.Report) {
 	switch r.What {
 	case checkpoint.Begun:
 		m.stats.begun(r)
-		m.log.Debug(fmt.Sprintf("Triggering checkpoint %d.", r.ID), "kind", r.Kind.String())
+		m.log.Info(fmt.Sprintf("Triggering checkpoint %d (type=%s) @ %d for job %s.", r.ID, typeOf(r), r.Wall/int64(time.Millisecond), m.options.ID))
 	case checkpoint.Succeeded:
 		m.stats.ended(r)
-		m.log.Info(fmt.Sprintf("Completed checkpoint %d.", r.ID), "kind", r.Kind.String(), "location", r.Location, "bytes", m.bytes(r.ID),
-			"duration", r.Duration, "finalization", r.Finalize)
+		m.log.Info(fmt.Sprintf("Completed checkpoint %d for job %s (%d bytes, checkpointDuration=%d ms, finalizationTime=%d ms).", r.ID, m.options.ID,
+			m.bytes(r.ID), r.Duration.Milliseconds(), r.Finalize.Milliseconds()), "kind", r.Kind.String(), "location", r.Location)
 		m.sweep()
 	case checkpoint.Failed:
 		m.stats.ended(r)
 		m.reportFailed(r)
 	}
+}
+
+// typeOf is the kind of a checkpoint, with the format of a savepoint.
+func typeOf(r checkpoint.Report) string {
+	if r.Kind.IsSavepoint() {
+		return r.Kind.String() + ", " + r.Format.String()
+	}
+	return r.Kind.String()
 }
 
 func (m *Master) bytes(id base.CheckpointID) int64 {
@@ -107,23 +116,32 @@ func (m *Master) bytes(id base.CheckpointID) int64 {
 	return 0
 }
 
+// reportFailed logs a failure: counted ones as warnings; as a line that a person wants those in which somebody's code failed, and
+// what a user has asked for; others are of the engine's own making, a pause or a restart.
 func (m *Master) reportFailed(r checkpoint.Report) {
-	what := "A checkpoint could not be triggered."
-	if r.ID != 0 {
-		what = fmt.Sprintf("Checkpoint %d failed.", r.ID)
-	}
-	args := []any{"reason", r.Reason.Message(), "failures in a row", r.Consecutive}
+	args := []any{"reason", r.Reason.Message()}
 	if r.Err != nil {
 		args = append(args, "error", r.Err)
 	}
+	level := slog.LevelDebug
 	switch {
 	case r.Reason.Counted():
-		m.log.Warn(what, args...)
-	case r.Err != nil: // somebody's code failed, and no restart will tell of it
-		m.log.Info(what, args...)
-	default:
-		m.log.Debug(what, args...)
+		level = slog.LevelWarn
+	case r.Err != nil || !r.Periodic && r.ID != 0:
+		level = slog.LevelInfo
 	}
+	m.log.Log(m.ctx, level, m.failedText(r), args...)
+}
+
+func (m *Master) failedText(r checkpoint.Report) string {
+	job := m.options.ID
+	switch {
+	case r.Reason == checkpoint.Expired:
+		return fmt.Sprintf("Checkpoint %d of job %s expired before completing. (%d consecutive failed attempts so far)", r.ID, job, r.Consecutive)
+	case r.ID == 0:
+		return fmt.Sprintf("Failed to trigger checkpoint for job %s since %s", job, r.Reason.Message())
+	}
+	return fmt.Sprintf("Failed to trigger or complete checkpoint %d for job %s. (%d consecutive failed attempts so far)", r.ID, job, r.Consecutive)
 }
 
 // reportStatus logs a change of the job's status.
@@ -132,6 +150,8 @@ func (m *Master) reportStatus(a job.ReportStatus) {
 	case a.Status == job.Failed:
 		m.log.Error("The job is FAILED.", "error", a.Err)
 	case a.Status == job.Restarting || a.Status == job.Failing: // ReportRestart says it, or FAILED will
+	case a.Savepoint != "":
+		m.log.Info(fmt.Sprintf("Savepoint stored in %s. Now cancelling %s.", a.Savepoint, m.options.ID))
 	case a.Err != nil:
 		m.log.Info(fmt.Sprintf("The job is %v.", a.Status), "error", a.Err)
 	default:

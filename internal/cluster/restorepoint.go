@@ -50,7 +50,7 @@ func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *confi
 
 // record makes a start from a path durable, once everything else about it is decided, and before anything runs: a crash must not make
 // the latest again what the user has left behind.
-func (r startPoint) record(s storage.Checkpoints, log *slog.Logger) error {
+func (r startPoint) record(s storage.Checkpoints, id base.JobID, c *config.Config, log *slog.Logger) error {
 	if !r.named {
 		return nil
 	}
@@ -58,9 +58,12 @@ func (r startPoint) record(s storage.Checkpoints, log *slog.Logger) error {
 	if err := s.StartFrom(p.Metadata, p.Location, !p.Keep); err != nil {
 		return fmt.Errorf("cluster: starting from %s: %w", p.Location, err)
 	}
-	if !p.Keep {
-		log.Info("The job has claimed the snapshot that it starts from: it deletes it when it needs it no more.", "location", p.Location)
+	how := string(c.Get(config.RestoreClaim))
+	if c.Get(config.AllowNonRestored) {
+		how += ", allowing non restored state"
 	}
+	log.Info(fmt.Sprintf("Starting job %s from savepoint %s (%s)", id, p.Location, how))
+	log.Info(fmt.Sprintf("Reset the checkpoint ID of job %s to %d.", id, s.LargestID()+1))
 	return nil
 }
 

@@ -123,7 +123,7 @@ func (r *running) startMaster() error {
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})
 	if err == nil {
-		err = from.record(r.store, j.Log)
+		err = from.record(r.store, r.id, j.Config, j.Log)
 	}
 	if err != nil {
 		r.worker.Close()

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
+	"maps"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/weirstream/weir/internal/snapshot"
 )
@@ -105,7 +108,8 @@ func retireMetadata(fsys FS, location string) (*snapshot.Metadata, error) {
 	return m, err
 }
 
-// removeFiles removes what m names in its directory, then m itself. Files elsewhere may be shared.
+// removeFiles removes what m names in its directory, what else Weir put there, and last, once all that is durably gone, m itself.
+// Files elsewhere may be shared.
 func removeFiles(fsys FS, location string, m *snapshot.Metadata) error {
 	dirs := map[string]bool{}
 	err := m.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error {
@@ -117,16 +121,45 @@ func removeFiles(fsys FS, location string, m *snapshot.Metadata) error {
 		}
 		return ignoreMissing(fsys.Remove(path.Join(location, h.File)))
 	})
+	if err == nil {
+		err = removeOwn(fsys, location)
+	}
+	if err == nil {
+		err = syncAll(fsys, location, dirs)
+	}
 	if err != nil {
 		return err
 	}
-	for dir := range dirs {
+	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(dirs))) { // the inner ones first
 		_ = fsys.Remove(path.Join(location, dir)) // if it is empty
 	}
-	for _, name := range []string{metadataName + tmpSuffix, claimName, goneName} {
-		if err := ignoreMissing(fsys.Remove(path.Join(location, name))); err != nil {
+	return ignoreMissing(fsys.Remove(path.Join(location, goneName)))
+}
+
+// removeOwn removes what says whose the snapshot is, and what an interrupted publication or claim has left.
+func removeOwn(fsys FS, location string) error {
+	entries, err := fsys.List(location)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		ours := strings.HasPrefix(e.Name, metadataName) || strings.HasPrefix(e.Name, claimName)
+		if e.Dir || e.Name != claimName && !(ours && strings.HasSuffix(e.Name, tmpSuffix)) {
+			continue
+		}
+		if err := ignoreMissing(fsys.Remove(path.Join(location, e.Name))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// syncAll makes durable what was removed in a directory and in some below it.
+func syncAll(fsys FS, location string, dirs map[string]bool) error {
+	for dir := range dirs {
+		if err := ignoreMissing(fsys.SyncDir(path.Join(location, dir))); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(location)
 }

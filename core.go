@@ -198,7 +198,7 @@ func (c *core[U]) warnOfDropped(names []string) {
 func (c *core[U]) Snapshot(base.CheckpointID) (operator.Part, error) {
 	part := operator.Part{State: snapshot.Subtask{Watermark: c.ctx.watermark, PendingWatermark: base.NoTime}}
 	if c.inst != nil && c.inst.operator {
-		addOperatorState(&part, c.ops)
+		addOperatorState(&part, c.Runtime, c.ops)
 	}
 	return part, nil
 }
@@ -220,8 +220,11 @@ func addNode[U any](e *Env, name string, proto *prototype, factory task.Factory)
 		e.refused = append(e.refused, n)
 	}
 	n.Schemas = schemas
-	for _, s := range schemas {
+	for i, s := range schemas {
 		n.Union = n.Union || s.Kind == state.KindUnion
+		if same := func(o snapshot.StateSchema) bool { return o.Name == s.Name }; slices.ContainsFunc(schemas[:i], same) {
+			e.problem("operator %q (made at %s): state %q is declared twice, by key and of the operator; give one of them another name", n.Name, n.Made, s.Name)
+		}
 	}
 	e.declareSides(n, sides)
 	return n

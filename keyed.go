@@ -205,25 +205,11 @@ func (o *keyedCore[K, U]) Restore(r *operator.Restored) error {
 		}
 		return o.core.restoreUnkeyed(r)
 	}
-	if r.AllowDropped {
-		o.state.AllowDropped()
-	}
-	for _, h := range r.Keyed {
-		if err := o.restorePart(r, h); err != nil {
-			return err
-		}
+	if err := restoreKeyedState(o.state, r); err != nil {
+		return err
 	}
 	o.warnOfDropped(o.state.Dropped())
 	return o.core.restoreUnkeyed(r)
-}
-
-func (o *keyedCore[K, U]) restorePart(r *operator.Restored, h snapshot.KeyedHandle) error {
-	file, err := r.Open(h.Handle)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return o.state.Restore(file, file.Size(), h.Range)
 }
 
 // Snapshot implements operator.Operator.
@@ -235,7 +221,7 @@ func (o *keyedCore[K, U]) Snapshot(id base.CheckpointID) (operator.Part, error) 
 	if !o.used || err != nil {
 		return part, err
 	}
-	addKeyedState(&part, o.state.Snapshot(), o.Runtime.Range())
+	addKeyedState(&part, o.Runtime, o.state.Snapshot())
 	return part, nil
 }
 

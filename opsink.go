@@ -250,7 +250,7 @@ func (o *committer[T, C]) Snapshot(id base.CheckpointID) (operator.Part, error) 
 	}
 	o.stored.Update(o.pending)
 	o.writers.Update(own)
-	addOperatorState(&part, o.ops)
+	addOperatorState(&part, o.Runtime, o.ops)
 	return part, nil
 }
 

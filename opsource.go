@@ -234,7 +234,7 @@ func (o *source[T, S]) Snapshot(id base.CheckpointID) (operator.Part, error) {
 		o.splits.Add(o.codec.Clone(s))
 	}
 	part, err := o.core.Snapshot(id)
-	addOperatorState(&part, o.ops)
+	addOperatorState(&part, o.Runtime, o.ops)
 	return part, err
 }
 

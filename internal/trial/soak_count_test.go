@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -226,6 +227,7 @@ func (l *ledger) Abort(context.Context, []portion) error { return nil }
 // sample is what a process has at a moment.
 type sample struct {
 	rssKB      int64
+	liveKB     int64 // of the heap, as the collector last found it
 	goroutines int64
 	open       int64 // file descriptors
 	files      int64 // of checkpoints
@@ -234,7 +236,7 @@ type sample struct {
 }
 
 func (x sample) String() string {
-	return fmt.Sprintf("%.1f MB, %d goroutines, %d open files, %d files in %d checkpoints, %d beside", float64(x.rssKB)/1024, x.goroutines, x.open, x.files, x.chks, x.others)
+	return fmt.Sprintf("%.1f MB, %.1f of them alive, %d goroutines, %d open files, %d files in %d checkpoints, %d beside", float64(x.rssKB)/1024, float64(x.liveKB)/1024, x.goroutines, x.open, x.files, x.chks, x.others)
 }
 
 // settled is the look of the process once the goroutines have gone that were about to, which they have a second for.
@@ -251,7 +253,7 @@ func (s *countSoak) settled(before sample) sample {
 }
 
 func (s *countSoak) look() sample {
-	x := sample{rssKB: residentKB(), goroutines: int64(runtime.NumGoroutine()), open: openFiles()}
+	x := sample{rssKB: residentKB(), liveKB: liveKB(), goroutines: int64(runtime.NumGoroutine()), open: openFiles()}
 	filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // it was deleted meanwhile
@@ -277,6 +279,12 @@ func residentKB() int64 {
 	var size, resident int64
 	fmt.Sscan(string(b), &size, &resident)
 	return resident * int64(os.Getpagesize()) / 1024
+}
+
+func liveKB() int64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return int64(live[0].Value.Uint64() / 1024)
 }
 
 func openFiles() int64 {
@@ -319,6 +327,7 @@ func trends(samples []sample) []trend {
 	few := func(int64) int64 { return 2 }
 	return []trend{
 		of("resident KB", func(x sample) int64 { return x.rssKB }, func(first int64) int64 { return first/20 + 4096 }),
+		of("alive KB", func(x sample) int64 { return x.liveKB }, func(first int64) int64 { return first/20 + 1024 }),
 		of("goroutines", func(x sample) int64 { return x.goroutines }, few),
 		of("open files", func(x sample) int64 { return x.open }, few),
 		of("checkpoints' files", func(x sample) int64 { return x.files }, func(first int64) int64 { return first/2 + 2 }),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/snapshot"
 )
 
 // Options are the settings that shape a job.
@@ -39,6 +40,11 @@ type Link struct {
 	Edge     *Edge
 	From, To *Vertex
 	Kind     Partitioning // Forward between unequal parallelisms is Rebalance here
+}
+
+// ID is what the edge between nodes of the two vertices is found by in a checkpoint.
+func (e *Edge) ID(from, to *Vertex) snapshot.Edge {
+	return snapshot.Edge{From: from.Node(e.From).StateID(), To: to.Node(e.To).StateID(), Input: e.Input, Tag: e.Tag, Twin: e.Twin}
 }
 
 // Head is the node through which records enter the chain.
@@ -151,6 +157,7 @@ func (l *Logical) Build(name string, o Options) (*Job, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
+	l.countTwins()
 	b := builder{logical: l, options: o, inputs: map[NodeID][]*Edge{}, vertexOf: map[NodeID]*Vertex{}, job: &Job{Name: name}}
 	for _, e := range l.Edges {
 		b.inputs[e.To] = append(b.inputs[e.To], e)
@@ -161,6 +168,21 @@ func (l *Logical) Build(name string, o Options) (*Job, error) {
 	b.connect()
 	b.job.Hash = b.hash()
 	return b.job, nil
+}
+
+// countTwins tells edges apart that are otherwise the same.
+func (l *Logical) countTwins() {
+	type ends struct {
+		from, to NodeID
+		input    int
+		tag      string
+	}
+	seen := map[ends]int{}
+	for _, e := range l.Edges {
+		k := ends{e.From, e.To, e.Input, e.Tag}
+		e.Twin = seen[k]
+		seen[k]++
+	}
 }
 
 type builder struct {

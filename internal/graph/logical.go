@@ -93,6 +93,7 @@ type Edge struct {
 	From, To     NodeID
 	Input        int    // of To
 	Tag          string // side output of From; empty: the main output
+	Twin         int    // how many edges before it are equal in all that stands above, as of a stream united with itself; Build counts
 	Partitioning Partitioning
 	Type         string // of its records, for people and for the hash
 

@@ -217,7 +217,8 @@ func (d *decoder) rows() (r RowsHandle) {
 const minEdge = 4
 
 func (d *decoder) edge() Edge {
-	return Edge{From: d.string("edge's upstream"), To: d.string("edge's downstream"), Input: d.int("edge's input"), Tag: d.string("edge's tag")}
+	return Edge{From: d.string("edge's upstream"), To: d.string("edge's downstream"), Input: d.int("edge's input"), Tag: d.string("edge's tag"),
+		Twin: d.int("edge's twin")}
 }
 
 func (d *decoder) edgeSchema() EdgeSchema {

@@ -181,6 +181,7 @@ func (e *encoder) edge(g Edge) {
 	e.string(g.To)
 	e.count(g.Input)
 	e.string(g.Tag)
+	e.count(g.Twin)
 }
 
 func (e *encoder) inFlight(h *InFlightHandle) {

@@ -194,12 +194,13 @@ type RowsHandle struct {
 }
 
 // Edge names an edge between two operators in all versions of a job: from an operator's output Tag ("": the main one) to the
-// numbered input of another.
+// numbered input of another. Where there are several such edges, Twin numbers them from 0 on, in the order of the program.
 type Edge struct {
 	From  string // UID
 	To    string // UID
 	Input int
 	Tag   string
+	Twin  int
 }
 
 func (e Edge) String() string {
@@ -210,6 +211,9 @@ func (e Edge) String() string {
 	s += " -> " + e.To
 	if e.Input != 0 {
 		s += fmt.Sprintf(" (input %d)", e.Input)
+	}
+	if e.Twin != 0 {
+		s += fmt.Sprintf(" (twin %d)", e.Twin)
 	}
 	return s
 }

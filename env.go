@@ -135,7 +135,8 @@ type CheckpointConfig struct {
 	TolerableFailures int
 	// Retained is how many completed checkpoints are kept; default 1.
 	Retained int
-	// Unaligned lets barriers overtake records. This version of Weir refuses it.
+	// Unaligned lets barriers overtake records, which become part of the checkpoint: fast under back-pressure, and larger. It needs
+	// ExactlyOnce, and one checkpoint at a time.
 	Unaligned bool
 	// Retention says which checkpoints stay when the job ends.
 	Retention Retention

@@ -18,8 +18,9 @@ const beatEvery = 10 * time.Second
 // machineConfig is what the configuration says about the job's life.
 func machineConfig(name string, c *config.Config) (job.Config, error) {
 	checkpoints := c.Checkpointing()
-	if checkpoints.Unaligned {
-		return job.Config{}, fmt.Errorf("cluster: %s: this version of Weir has aligned checkpoints only: leave it out", config.Unaligned.Key)
+	if checkpoints.Unaligned && checkpoints.AtLeastOnce {
+		return job.Config{}, fmt.Errorf("cluster: %s needs %s: EXACTLY_ONCE: barriers that block nothing have nothing to overtake; leave one of the two out",
+			config.Unaligned.Key, config.CheckpointMode.Key)
 	}
 	checkpoints.FirstDelay = firstDelay(checkpoints, c.Get(config.PauseSources))
 	return job.Config{Name: name, Restart: c.Restart(), Random: rand.Float64, SavepointDir: c.Get(config.SavepointDir), Checkpoints: checkpoints}, nil

@@ -6,6 +6,7 @@ import (
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/graph"
+	"github.com/weirstream/weir/internal/operator"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/storage"
 )
@@ -110,11 +111,44 @@ func program(g *graph.Job, hooks []Hook) snapshot.Program {
 		for _, n := range v.Nodes {
 			p.Operators = append(p.Operators, n.StateID())
 		}
+		for _, e := range v.Inner {
+			p.Edges = append(p.Edges, programEdge(e, v, v, snapshot.Pointwise))
+		}
+		for _, l := range v.Inputs {
+			p.Edges = append(p.Edges, programEdge(l.Edge, l.From, v, routingOf(l.Kind)))
+		}
 	}
 	for _, h := range hooks {
 		p.Hooks = append(p.Hooks, h.ID())
 	}
 	return p
+}
+
+func programEdge(e *graph.Edge, from, to *graph.Vertex, r snapshot.Routing) snapshot.ProgramEdge {
+	p := snapshot.ProgramEdge{Routing: r}
+	p.Edge = e.ID(from, to)
+	if w, ok := e.Wire.(operator.Wire); ok {
+		p.Record, _ = w.Record() // one without a schema never had records in flight
+	}
+	return p
+}
+
+func routingOf(p graph.Partitioning) snapshot.Routing {
+	switch p {
+	case graph.Hash:
+		return snapshot.ByHash
+	case graph.Forward, graph.Rescale:
+		return snapshot.Pointwise
+	case graph.Rebalance:
+		return snapshot.InTurn
+	case graph.Global:
+		return snapshot.ToFirst
+	case graph.Broadcast:
+		return snapshot.ToAll
+	case graph.Custom:
+		return snapshot.ByChoice
+	}
+	panic(fmt.Sprintf("jobmaster: partitioning %v", p))
 }
 
 // vertices are the vertices of the job as a restore checks them.

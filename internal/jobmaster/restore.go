@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/graph"
@@ -23,7 +24,7 @@ func (m *Master) restorable(p Point) error {
 	if err == nil {
 		var match *snapshot.Match
 		if match, err = m.match(p); err == nil {
-			err = assignable(m.options.Graph, match)
+			err = errors.Join(assignable(m.options.Graph, match), recordsFit(p.Metadata, match))
 		}
 	}
 	if err != nil {
@@ -34,6 +35,16 @@ func (m *Master) restorable(p Point) error {
 
 func (m *Master) match(p Point) (*snapshot.Match, error) {
 	return p.Metadata.Match(program(m.options.Graph, m.options.Hooks), m.options.AllowNonRestored)
+}
+
+// recordsFit refuses records in flight whose type has changed in a way that cannot be followed.
+func recordsFit(m *snapshot.Metadata, match *snapshot.Match) error {
+	for _, e := range match.Edges {
+		if _, err := codec.Compare(m.RecordOf(e.Edge), e.Record); err != nil {
+			return fmt.Errorf("the records in flight on the edge %v cannot be read any more: %w; or restore from a savepoint, which has none", e.Edge, err)
+		}
+	}
+	return nil
 }
 
 func assignable(g *graph.Job, match *snapshot.Match) error {
@@ -133,6 +144,11 @@ func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
 	}
 	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, AllowDropped: m.options.AllowNonRestored,
 		Open: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) }}
+	for _, e := range r.match.Edges {
+		if i := v.NodeByStateID(e.To); i >= 0 {
+			s.Restore.InFlight = append(s.Restore.InFlight, r.match.InFlight(e, v.Parallelism, subtask)...)
+		}
+	}
 	return s, nil
 }
 

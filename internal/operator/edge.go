@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/weirstream/weir/codec"
+	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/exchange"
 	"github.com/weirstream/weir/internal/graph"
 )
@@ -15,6 +17,8 @@ import (
 type Wire interface {
 	// Check tells why records cannot travel between processes; nil: they can.
 	Check() error
+	// Record is the schema of the records.
+	Record() (string, error)
 	// Chain makes an edge within a task: from's output tag pushes into to's input.
 	Chain(from, to Operator, tag string, input int) error
 	// Writer makes the sending end: from's output tag goes to the partition.
@@ -39,6 +43,8 @@ type Writer interface {
 	Flush() error
 	// FlushRoom sends those for which there is room: a receiver whose channel is full does not wait for one more.
 	FlushRoom() error
+	// Barrier sends a barrier behind everything that was pushed, without waiting for room.
+	Barrier(b checkpoint.Barrier) error
 	// Held is true where Flush has something to send.
 	Held() bool
 	// Partition is where the writer sends.
@@ -49,6 +55,10 @@ type Writer interface {
 type Reader interface {
 	// Push lends the records [from, to) of a batch to the chain.
 	Push(p exchange.Payload, from, to int) error
+	// Append writes the records from on of a batch behind dst, in the format of records in flight.
+	Append(dst []byte, sender int, p exchange.Payload, from int) ([]byte, error)
+	// Restore reads records in flight, and hands on those that are mine, by sender. What is handed on is one batch after another.
+	Restore(records []byte, s Share, hand func(sender int, p exchange.Payload) error) error
 	Control
 }
 
@@ -59,7 +69,20 @@ type Edge[T any] struct {
 	Hasher func() func(values []T, hashes []uint64) error
 	// Choose picks the receiver, of n; nil but for Custom edges.
 	Choose func(v T, n int) int
+
+	once  sync.Once
+	codec *codec.Codec[T] // after once
+	err   error
 }
+
+// bytes is the codec of the records, derived at first use.
+func (e *Edge[T]) bytes() (*codec.Codec[T], error) {
+	e.once.Do(func() { e.codec, e.err = codec.For[T]() })
+	return e.codec, e.err
+}
+
+// Record implements Wire.
+func (*Edge[T]) Record() (string, error) { return codec.SchemaOf(reflect.TypeFor[T]()) }
 
 // Check implements Wire.
 func (*Edge[T]) Check() error { return codec.Check(reflect.TypeFor[T]()) }
@@ -111,17 +134,18 @@ func (e *Edge[T]) Writer(from Operator, tag string, s Sending) (Writer, error) {
 }
 
 // Reader implements Wire.
-func (*Edge[T]) Reader(to Operator, input int) (Reader, error) {
+func (e *Edge[T]) Reader(to Operator, input int) (Reader, error) {
 	in, err := inputOf[T](to, input)
 	if err != nil {
 		return nil, err
 	}
-	return &reader[T]{In: in}, nil
+	return &reader[T]{In: in, edge: e}, nil
 }
 
 // reader lends the batches of an edge to a chain, slice by slice.
 type reader[T any] struct {
 	In[T]
+	edge *Edge[T]
 	view Batch[T]
 }
 

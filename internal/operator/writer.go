@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/exchange"
 	"github.com/weirstream/weir/internal/graph"
 )
@@ -23,6 +24,7 @@ type writer[T any] struct {
 	hash      func([]T, []uint64) error
 	choose    func(T, int) int
 	hashes    []uint64
+	hurry     bool // in front of a barrier: nothing waits
 }
 
 // channel is the batch being gathered for one receiver.
@@ -178,17 +180,46 @@ func (w *writer[T]) seal(to int) error {
 	w.open[to].batch = nil
 	w.held--
 	if w.kind != graph.Broadcast {
-		return w.partition.Send(w.send.Context, to, b)
+		return w.give(to, b)
 	}
 	n := w.partition.Len()
 	b.Retain(n - 1)
 	for i := range n {
-		if err := w.partition.Send(w.send.Context, i, b); err != nil {
+		if err := w.give(i, b); err != nil {
 			for range n - 1 - i {
 				b.Release()
 			}
 			return err
 		}
+	}
+	return nil
+}
+
+// give gives a sealed batch to channel i.
+func (w *writer[T]) give(i int, b *Batch[T]) error {
+	if w.hurry {
+		w.partition.Put(i, b)
+		return nil
+	}
+	return w.partition.Send(w.send.Context, i, b)
+}
+
+// Barrier implements Writer. What a broadcast edge carries acts on all receivers alike, and cannot be given to another one at
+// another parallelism: so there the barrier stays in its place, and says so.
+func (w *writer[T]) Barrier(b checkpoint.Barrier) error {
+	w.hurry = true
+	err := w.Flush()
+	w.hurry = false
+	if err != nil {
+		return err
+	}
+	if w.kind == graph.Broadcast && (b.Alignment == checkpoint.Unaligned || b.Timeout > 0) {
+		b.Alignment, b.Forced = checkpoint.Aligned, true
+	}
+	if b.Alignment == checkpoint.Unaligned {
+		w.partition.Overtake(&b)
+	} else {
+		w.partition.Broadcast(exchange.Element{Kind: exchange.Barrier, Barrier: &b})
 	}
 	return nil
 }

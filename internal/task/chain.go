@@ -22,6 +22,7 @@ type chain struct {
 	lagging   operator.Lagging // the head, where it may lag; else nil
 	clocked   []operator.Clocked
 	readers   []operator.Reader // by input channel
+	channels  []channel
 	writers   []operator.Writer
 }
 
@@ -69,13 +70,14 @@ func (t *Task) sending(l *graph.Link, p *exchange.Partition) operator.Sending {
 
 // buildReaders makes a reader for each channel of the gate: the links in order, and of each link its senders.
 func (t *Task) buildReaders() error {
-	for _, l := range t.spec.Vertex.Inputs {
+	for i, l := range t.spec.Vertex.Inputs {
 		r, err := l.Edge.Wire.(operator.Wire).Reader(t.chain.head, l.Edge.Input)
 		if err != nil {
 			return err
 		}
-		for range l.Senders(t.spec.Subtask) {
+		for _, s := range l.Senders(t.spec.Subtask) {
 			t.chain.readers = append(t.chain.readers, r)
+			t.chain.channels = append(t.chain.channels, channel{link: i, sender: s})
 		}
 	}
 	return nil

@@ -95,6 +95,9 @@ func (t *Task) turn() (worked bool, err error) {
 			return true, err
 		}
 	}
+	if err := t.urgent(); err != nil {
+		return true, err
+	}
 	if err := t.alarm(); err != nil {
 		return true, err
 	}

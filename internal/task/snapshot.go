@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -44,7 +45,15 @@ func (t *Task) perform(a checkpoint.HandlerAction) error {
 		t.spec.Gate.Unblock(a.Channel)
 	case checkpoint.Snapshot:
 		return t.snapshot(a)
+	case checkpoint.Seal:
+		t.spec.Gate.Seal(a.Channel)
+	case checkpoint.Prioritize:
+		return t.prioritize(a)
+	case checkpoint.StopRecording:
+		t.stopRecording(a.ID)
+	case checkpoint.ConvertOutput: // an output's queue is its receiver's, who turns the barrier himself
 	case checkpoint.DropSnapshot:
+		t.dropRecording(a.ID)
 		t.writing[a.ID].stop()
 	case checkpoint.ForwardCancel:
 		return t.broadcast(exchange.Element{Kind: exchange.CancelMarker, ID: a.ID})
@@ -63,8 +72,6 @@ func (t *Task) perform(a checkpoint.HandlerAction) error {
 		return t.broadcast(exchange.Element{Kind: exchange.EndOfPartition})
 	case checkpoint.FailTask:
 		return a.Err
-	case checkpoint.Seal, checkpoint.Prioritize, checkpoint.StopRecording, checkpoint.ConvertOutput:
-		return fmt.Errorf("task: %T: no unaligned barrier can have been sent", a)
 	default:
 		panic(fmt.Sprintf("task: unknown action %T", a))
 	}
@@ -110,14 +117,23 @@ func (t *Task) endSource(drain bool) error {
 type upload struct {
 	ctx  context.Context
 	stop context.CancelFunc
+
+	recorded chan struct{} // closed when flights is complete; nil: there are none
+	flights  []flight
 }
 
 // snapshot sends the barrier on and takes the synchronous part in one step, then starts the upload. An error here is one of
 // an operator's own code and fails the task; an error of the upload only declines the checkpoint.
 func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	b, begun := a.Barrier, time.Now()
-	if err := t.broadcast(exchange.Element{Kind: exchange.Barrier, Barrier: &b}); err != nil {
-		return err
+	for _, w := range t.chain.writers {
+		if err := w.Barrier(b); err != nil {
+			return err
+		}
+	}
+	recording := slices.Contains(a.Record, true)
+	if recording {
+		t.startRecording(b.ID, a.Record)
 	}
 	parts := make([]operator.Part, len(t.chain.operators))
 	for i, op := range t.chain.operators {
@@ -129,13 +145,16 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	if synced := t.spec.Options.Synced; synced != nil {
 		synced(t.spec.Exec, b.ID, time.Since(begun))
 	}
-	t.startUpload(b, parts, a.Ended)
+	t.startUpload(b, parts, a.Ended, recording)
 	return nil
 }
 
 // startUpload starts the goroutine that writes parts; it ends by posting one mail.
-func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, ended bool) {
+func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, ended, recording bool) {
 	u := &upload{}
+	if recording {
+		u.recorded = make(chan struct{})
+	}
 	u.ctx, u.stop = context.WithCancel(t.ctx)
 	t.writing[b.ID] = u
 	t.uploads.Add(1)
@@ -146,12 +165,16 @@ func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part,
 	defer t.uploads.Done()
 	var state *snapshot.TaskState
 	err := t.guardUpload(func() (err error) {
-		state, err = t.write(u.ctx, b, parts, ended)
+		if state, err = t.write(u.ctx, b, parts, ended); err == nil && u.recorded != nil {
+			err = t.writeRecorded(u, b, &state.Operators[0])
+		}
 		return err
 	})
 	t.box.post(func() error {
 		u.stop()
 		delete(t.writing, b.ID)
+		t.dropRecording(b.ID) // where the upload failed before it was over
+		releaseAll(u.flights)
 		for _, p := range parts {
 			if p.Release != nil {
 				p.Release()
@@ -159,6 +182,17 @@ func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part,
 		}
 		return t.handle(checkpoint.SnapshotWritten{ID: b.ID, State: state, Err: err})
 	})
+}
+
+// writeRecorded waits for the records in flight, and writes them.
+func (t *Task) writeRecorded(u *upload, b checkpoint.Barrier, head *snapshot.OperatorPart) error {
+	select {
+	case <-u.recorded:
+	case <-u.ctx.Done():
+		return u.ctx.Err()
+	}
+	w := &stoppable{Writer: t.spec.Writer(b.Location), ctx: u.ctx, prefix: fmt.Sprintf("%d-%d", t.chain.nodes[0].ID, t.spec.Subtask)}
+	return t.writeFlights(w, head, u.flights)
 }
 
 // guardUpload makes an error of a panic while state is encoded: user types may encode themselves.

@@ -38,6 +38,8 @@ type Restore struct {
 	ID base.CheckpointID
 	// Operators has the part of each node of the chain, in chain order; nil: the checkpoint does not know the operator.
 	Operators []*snapshot.Restored
+	// InFlight are the records in flight that the task reads, over all its edges.
+	InFlight []snapshot.InFlightPart
 	// Open reads a handle of the checkpoint.
 	Open func(h snapshot.Handle) (storage.Reader, error)
 	// AllowDropped lets state go that the job no longer declares.

@@ -41,7 +41,9 @@ type Task struct {
 	events   []checkpoint.HandlerEvent // raised while the handler's actions were being performed
 	stepping bool
 	writing  map[base.CheckpointID]*upload
-	finished bool
+
+	recording *recording // nil: none
+	finished  bool
 }
 
 // errCanceled ends the loop of a task that was told to end.
@@ -64,6 +66,9 @@ func (t *Task) Run() {
 	t.box.close()
 	t.close(&err)
 	t.uploads.Wait()
+	for _, u := range t.writing { // their mails came too late
+		releaseAll(u.flights)
+	}
 	switch {
 	case t.canceled.Load():
 		t.report(Canceled, nil)
@@ -90,6 +95,10 @@ func (t *Task) live() error {
 	}
 	t.handler = checkpoint.NewBarrierHandler(options)
 	t.valve = newValve(len(t.chain.readers), t.restoredWatermark())
+	if err := t.restoreFlights(); err != nil {
+		return err
+	}
+	t.resend()
 	t.report(Running, nil)
 	if options.Ended {
 		if err := t.endAgain(); err != nil {
@@ -113,6 +122,9 @@ func (t *Task) close(err *error) {
 		if e := t.guard(func() error { return t.as(i, op.Close) }); *err == nil {
 			*err = e
 		}
+	}
+	if r := t.recording; r != nil {
+		t.dropRecording(r.id)
 	}
 	if t.spec.Gate != nil {
 		t.spec.Gate.Close()

@@ -1,0 +1,153 @@
+package weir_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/weirstream/weir"
+	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/storage"
+)
+
+// slowTotal is how often a key was counted.
+type slowTotal struct{ Key, Count int64 }
+
+// slowCount counts the records of each key, a millisecond each, and tells the counts when time ends.
+type slowCount struct {
+	N Value[int64] `state:"n"`
+}
+
+func (f *slowCount) Process(ctx *KeyedContext[int64], _ int64, _ Out[slowTotal]) error {
+	pass(time.Millisecond)
+	f.N.Set(f.N.Get() + 1)
+	ctx.EventTimer(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
+	return nil
+}
+
+func (f *slowCount) OnTimer(ctx *KeyedContext[int64], _ Timer, out Out[slowTotal]) error {
+	out.Emit(slowTotal{Key: ctx.Key(), Count: f.N.Get()})
+	return nil
+}
+
+// totals is a sink of the counts that a job ends with; a second one of a key is kept beside the first.
+type totals struct{ into *notes }
+
+func (s totals) Writer(WriterContext) (Writer[slowTotal], error) { return s, nil }
+func (s totals) Write(v slowTotal, _ time.Time) error {
+	s.into.add("%d: %d", v.Key, v.Count)
+	return nil
+}
+func (s totals) Flush(bool) error { return nil }
+func (s totals) Close() error     { return nil }
+
+func slowly(v int64) int64 { pass(time.Millisecond); return v }
+
+const slowKeys = 11
+
+// pathways are jobs that count slowly behind an edge of each kind.
+var pathways = map[string]func(s Stream[int64]) Stream[slowTotal]{
+	"by key": func(s Stream[int64]) Stream[slowTotal] { return counted(s, &slowCount{}) },
+	"in turn": func(s Stream[int64]) Stream[slowTotal] {
+		return counted(s.Rebalance().Map(slowly).UID("slow"), &fastCount{})
+	},
+	"to neighbours": func(s Stream[int64]) Stream[slowTotal] {
+		return counted(s.Rescale().Map(slowly).UID("slow"), &fastCount{})
+	},
+	"forward": func(s Stream[int64]) Stream[slowTotal] {
+		return counted(s.Map(slowly).UID("slow").NewChain(), &fastCount{})
+	},
+	"to the first": func(s Stream[int64]) Stream[slowTotal] {
+		return counted(s.Global().Map(slowly).UID("slow"), &fastCount{})
+	},
+	"by choice": func(s Stream[int64]) Stream[slowTotal] {
+		return counted(s.Partition(func(v int64, n int) int { return int(v*7) % n }).Map(slowly).UID("slow"), &fastCount{})
+	},
+}
+
+// fastCount is slowCount, but takes no time.
+type fastCount struct {
+	N Value[int64] `state:"n"`
+}
+
+func (f *fastCount) Process(ctx *KeyedContext[int64], _ int64, _ Out[slowTotal]) error {
+	f.N.Set(f.N.Get() + 1)
+	ctx.EventTimer(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
+	return nil
+}
+
+func (f *fastCount) OnTimer(ctx *KeyedContext[int64], _ Timer, out Out[slowTotal]) error {
+	out.Emit(slowTotal{Key: ctx.Key(), Count: f.N.Get()})
+	return nil
+}
+
+func counted(s Stream[int64], f KeyedFunction[int64, int64, slowTotal]) Stream[slowTotal] {
+	return s.KeyBy(func(v int64) int64 { return v % slowKeys }).Process(f).UID("count")
+}
+
+// slowJob counts the numbers to n twice, behind a pathway.
+func slowJob(env *Env, n int, pathway func(Stream[int64]) Stream[slowTotal], into *notes) *Env {
+	one := env.From(FromSlice(numbers(n))).UID("one")
+	two := env.From(FromSlice(numbers(n))).UID("two")
+	pathway(one.Union(two)).To(totals{into})
+	return env
+}
+
+// TestUnalignedUnderBackPressure: a checkpoint takes about no time while everything waits for a slow task, and what it overtook
+// is counted exactly once, whatever the edge and the parallelism that it is restored at.
+func TestUnalignedUnderBackPressure(t *testing.T) {
+	const n = 3000
+	want := make([]string, slowKeys)
+	for k := range want {
+		want[k] = fmt.Sprintf("%d: %d", k, 2*((n-k)/slowKeys+min(k, 1)))
+	}
+	slices.Sort(want)
+	for name, pathway := range pathways {
+		for _, before := range []int{1, 3} {
+			t.Run(fmt.Sprint(name, " at ", before), func(t *testing.T) {
+				inLab(t, func(l *lab) {
+					unaligned := func(env *Env) *Env { env.Checkpoints().Unaligned = true; return env }
+					into := &notes{}
+					r := l.start(slowJob(unaligned(l.env(before)), n, pathway, into))
+					r.pass(100 * time.Millisecond)
+					began := time.Now()
+					r.checkpoint()
+					if took := time.Since(began); took > 150*time.Millisecond {
+						t.Errorf("the checkpoint took %v", took)
+					}
+					path := r.handle.Status().Checkpoints.History[0].Location
+					if m, _, err := storage.ReadMetadata(l.disk, path); err != nil || inFlight(m) < 100 {
+						t.Fatalf("%d records were in flight, %v", inFlight(m), err)
+					}
+					r.kill()
+					into.take()
+					for _, after := range []int{before, 2, 5} {
+						r := l.start(slowJob(unaligned(l.resumed(after, path)), n, pathway, into))
+						if after == 5 { // another one, while restored records are in flight still
+							r.pass(20 * time.Millisecond)
+							r.checkpoint()
+							path := r.handle.Status().Checkpoints.History[0].Location
+							r.kill()
+							into.take()
+							r = l.start(slowJob(unaligned(l.resumed(3, path)), n, pathway, into))
+						}
+						r.finish()
+						expect(t, into.takeSorted(), want...)
+					}
+				})
+			})
+		}
+	}
+}
+
+func inFlight(m *snapshot.Metadata) (records int64) {
+	for _, o := range m.Operators {
+		for _, s := range o.Subtasks {
+			for _, h := range s.InFlight {
+				records += h.Records
+			}
+		}
+	}
+	return records
+}

@@ -47,11 +47,15 @@ const (
 	unionIgnored
 	savepointCommits
 	finishesTooEarly
+	endedBetween
+	earlyNotPassedOn
 	faults
 )
 
 // late are the faults that take the simulation more than half a million steps to find.
-var late = []fault{finishedRunAgain, openTriggerAtOnce, lateAckDeletes, goneTakenForFinished, heldForgotten}
+var late = []fault{
+	finishedRunAgain, openTriggerAtOnce, lateAckDeletes, goneTakenForFinished, heldForgotten, endedBetween, earlyNotPassedOn,
+}
 
 func (f fault) String() string {
 	return [...]string{
@@ -95,6 +99,8 @@ func (f fault) String() string {
 		unionIgnored:          "union state of which some subtasks have ended is accepted",
 		savepointCommits:      "tasks commit by a plain savepoint",
 		finishesTooEarly:      "a task finishes by a checkpoint that it took before its end",
+		endedBetween:          "at least once, a task that ended between two barriers had ended in that checkpoint",
+		earlyNotPassedOn:      "at least once, a barrier does not say that its sender had not ended",
 	}[f]
 }
 
@@ -202,6 +208,9 @@ func (w *world) stepHiding(e CoordinatorEvent, hide func(*pending) bool) []Coord
 func (w *world) faultyTaskStep(t *simTask, e HandlerEvent) []HandlerAction {
 	h := t.handler
 	switch e := e.(type) {
+	case BarrierArrived:
+		e.Barrier.Early = e.Barrier.Early && w.fault != earlyNotPassedOn
+		return w.barrierStep(h, e)
 	case CancelArrived:
 		if w.fault == cancelForgotten && e.ID > h.last {
 			actions := h.Step(w.now, e)
@@ -224,6 +233,14 @@ func (w *world) faultyTaskStep(t *simTask, e HandlerEvent) []HandlerAction {
 			return []HandlerAction{ForwardCancel{e.ID}, Abort{e.ID}}
 		}
 	default:
+	}
+	return h.Step(w.now, e)
+}
+
+// barrierStep may have a handler forget on which side of its end barriers came.
+func (w *world) barrierStep(h *BarrierHandler, e BarrierArrived) []HandlerAction {
+	if i := h.trackOf(e.Barrier.ID); w.fault == endedBetween && i >= 0 {
+		h.tracks[i].early = false
 	}
 	return h.Step(w.now, e)
 }

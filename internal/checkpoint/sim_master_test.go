@@ -201,6 +201,7 @@ func (w *world) notifyComplete(a NotifyComplete) {
 		w.marks.hitIf(l.ID > a.ID, "older completes after newer")
 	}
 	w.tally.checkpoints++
+	w.failing = w.failing || w.ending() && w.troubled(8) // what has ended in it, and what not?
 	for _, x := range a.Tasks {
 		w.send(x, CompleteNotified{a.ID})
 	}

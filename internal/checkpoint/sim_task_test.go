@@ -256,6 +256,9 @@ func (w *world) takeItem(t *simTask, ch *simChannel, it item) {
 		if it.number != ch.received {
 			w.failf("a channel of task %d: record %d comes after %d", t.exec.Task, it.number, ch.received-1)
 		}
+		if t.ended {
+			w.failf("task %d has ended, and gets %+v", t.exec.Task, it.record)
+		}
 		w.process(t, it.record)
 	case aBarrier:
 		ch.barrier = max(ch.barrier, it.barrier.ID)

@@ -113,6 +113,9 @@ func newWorld(seed uint64, f fault, m marks) *world {
 		slowness:  [...]int{30, 300}[r.IntN(2)],
 		requests:  map[Request]bool{},
 	}
+	if f == endedBetween || f == earlyNotPassedOn {
+		w.cfg.AtLeastOnce, w.cfg.Unaligned, w.cfg.AlignedTimeout = true, false, 0
+	}
 	if r.IntN(7) == 0 {
 		w.union = r.IntN(len(w.topo.nodes))
 	}
@@ -130,7 +133,7 @@ func randomConfig(r *rand.Rand) Config {
 		Interval: 20 * ms, Timeout: 200 * ms, FirstDelay: time.Duration(r.IntN(20)) * ms,
 		TolerableFailures: -1, Retained: 1 + r.IntN(2), Retention: Retention(r.IntN(3)), FinalRetry: 10 * ms, Hooks: r.IntN(2),
 	}
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0:
 		cfg.MaxConcurrent = 1 + r.IntN(3)
 	case 1:
@@ -139,7 +142,7 @@ func randomConfig(r *rand.Rand) Config {
 		cfg.Unaligned = true
 	case 3, 4:
 		cfg.Unaligned, cfg.AlignedTimeout = true, time.Duration(1+r.IntN(10))*ms
-	case 5:
+	case 5, 6:
 		cfg.AtLeastOnce, cfg.MaxConcurrent = true, 1+r.IntN(3)
 	}
 	switch r.IntN(6) {
@@ -265,7 +268,7 @@ func (w *world) meddle() bool {
 	switch {
 	case w.calm:
 		return false
-	case r.IntN(25) == 0 && len(w.tasks) > 0:
+	case len(w.tasks) > 0 && (r.IntN(25) == 0 || w.ending() && r.IntN(8) == 0):
 		w.failOver()
 	case !w.allDone() && (r.IntN(50) == 0 || w.sealing() && r.IntN(10) == 0): // the worst moment is not rare
 		w.crashMaster()
@@ -279,6 +282,15 @@ func (w *world) meddle() bool {
 		return false
 	}
 	return true
+}
+
+// ending: some task is at its end, and some is not.
+func (w *world) ending() bool {
+	ended := 0
+	for _, t := range w.tasks {
+		ended += boolInt(t.ended)
+	}
+	return ended > 0 && ended < len(w.tasks)
 }
 
 // sealing: metadata is being published.
@@ -330,7 +342,8 @@ func (w *world) run() (err error) {
 		}
 		w.tally.runs, w.tally.picks, w.tally.steps = 1, w.picks, w.steps
 	}()
-	const calmAfter, stuckAfter = 20_000, 500_000
+	const stuckAfter = 500_000
+	calmAfter := 20_000 + w.rng.IntN(40_000)
 	for !w.finished {
 		w.pick()
 		w.calm = w.picks > calmAfter

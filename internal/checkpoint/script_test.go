@@ -85,10 +85,15 @@ type script struct {
 	c         *Coordinator
 	h         *BarrierHandler
 	out       strings.Builder
+	watch     func(machine, event any) // sees each event before it is taken; nil: nobody does
 }
 
 func runScript(text string) (string, error) {
 	var s script
+	return s.run(text)
+}
+
+func (s *script) run(text string) (string, error) {
 	for n, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		if strings.HasPrefix(line, "    ") {
 			continue
@@ -135,6 +140,7 @@ func (s *script) take(v any) error {
 	case HandlerConfig:
 		s.h = NewBarrierHandler(v)
 	case HandlerEvent:
+		s.see(s.h, v)
 		for _, a := range s.h.Step(s.now, v) {
 			s.action(a)
 		}
@@ -142,11 +148,19 @@ func (s *script) take(v any) error {
 		if err := s.makeCoordinator(); err != nil {
 			return err
 		}
+		s.c.now = s.now
+		s.see(s.c, v)
 		for _, a := range s.c.Step(s.now, v) {
 			s.action(a)
 		}
 	}
 	return nil
+}
+
+func (s *script) see(machine, event any) {
+	if s.watch != nil {
+		s.watch(machine, event)
+	}
 }
 
 func (s *script) makeCoordinator() (err error) {

@@ -37,29 +37,6 @@ func TestClosedSets(t *testing.T) {
 	}
 }
 
-func TestReasonsAreThoseOfFlink(t *testing.T) {
-	counted, preflight := 0, 0
-	names := map[string]bool{}
-	for r := NoReason + 1; r < reasons; r++ {
-		if r.String() == "" || r.Message() == "" || names[r.String()] {
-			t.Errorf("reason %d has the name %q and the message %q", r, r, r.Message())
-		}
-		names[r.String()] = true
-		if r.Counted() {
-			counted++
-		}
-		if r.Preflight() {
-			preflight++
-		}
-	}
-	if len(names) != 24 || counted != 5 || preflight != 6 {
-		t.Errorf("%d reasons, %d counted, %d before the checkpoint exists; want 24, 5 and 6", len(names), counted, preflight)
-	}
-	if got := Reason(200); got.String() != "REASON_200" || got.Counted() {
-		t.Errorf("an unknown reason is %v", got)
-	}
-}
-
 func TestDeclineErrorCarriesItsReason(t *testing.T) {
 	cause := errors.New("no space left")
 	err := errors.Join(errors.New("writing"), &DeclineError{IOFailure, cause})

@@ -110,6 +110,9 @@ func program(g *graph.Job, hooks []Hook) snapshot.Program {
 	for _, v := range g.Vertices {
 		for _, n := range v.Nodes {
 			p.Operators = append(p.Operators, n.StateID())
+			if n.UID == "" {
+				p.Places = append(p.Places, n.StateID())
+			}
 		}
 		for _, e := range v.Inner {
 			p.Edges = append(p.Edges, programEdge(e, v, v, snapshot.Pointwise))
@@ -127,8 +130,8 @@ func program(g *graph.Job, hooks []Hook) snapshot.Program {
 func programEdge(e *graph.Edge, from, to *graph.Vertex, r snapshot.Routing) snapshot.ProgramEdge {
 	p := snapshot.ProgramEdge{Routing: r}
 	p.Edge = e.ID(from, to)
-	if w, ok := e.Wire.(operator.Wire); ok {
-		p.Record, _ = w.Record() // one without a schema never had records in flight
+	if w, ok := e.Wire.(operator.Wire); ok { // tests run without
+		p.Record, _ = w.Record() // a type without a schema is refused if there are records of it
 	}
 	return p
 }
@@ -136,7 +139,7 @@ func programEdge(e *graph.Edge, from, to *graph.Vertex, r snapshot.Routing) snap
 func routingOf(p graph.Partitioning) snapshot.Routing {
 	switch p {
 	case graph.Hash:
-		return snapshot.ByHash
+		return snapshot.ByKey
 	case graph.Forward, graph.Rescale:
 		return snapshot.Pointwise
 	case graph.Rebalance:

@@ -24,7 +24,7 @@ func (m *Master) restorable(p Point) error {
 	if err == nil {
 		var match *snapshot.Match
 		if match, err = m.match(p); err == nil {
-			err = errors.Join(assignable(m.options.Graph, match), recordsFit(p.Metadata, match))
+			err = errors.Join(assignable(m.options.Graph, match), recordsFit(match))
 		}
 	}
 	if err != nil {
@@ -38,19 +38,33 @@ func (m *Master) match(p Point) (*snapshot.Match, error) {
 }
 
 // recordsFit refuses records in flight whose type has changed in a way that cannot be followed.
-func recordsFit(m *snapshot.Metadata, match *snapshot.Match) error {
+func recordsFit(match *snapshot.Match) error {
+	var all []error
 	for _, e := range match.Edges {
-		if _, err := codec.Compare(m.RecordOf(e.Edge), e.Record); err != nil {
-			return fmt.Errorf("the records in flight on the edge %v cannot be read any more: %w; or restore from a savepoint, which has none", e.Edge, err)
+		if _, err := codec.Compare(e.Written, e.Record); err != nil {
+			all = append(all, fmt.Errorf("the records in flight on the edge %v cannot be read as the type that they have now: %w; they were written as %s and are to be %s; "+
+				"restore the program that wrote them, or restore from a savepoint: it has none", e.Edge, err, short(e.Written), short(e.Record)))
 		}
 	}
-	return nil
+	return errors.Join(all...)
+}
+
+// short cuts a schema to what a message can hold.
+func short(schema string) string {
+	const most = 200
+	if schema == "" {
+		return "a type without a schema"
+	}
+	if len(schema) > most {
+		return schema[:most] + "..."
+	}
+	return schema
 }
 
 func assignable(g *graph.Job, match *snapshot.Match) error {
 	for _, v := range g.Vertices {
 		for subtask := range v.Parallelism {
-			if _, err := assign(v, subtask, match); err != nil {
+			if _, _, err := assign(v, subtask, match); err != nil {
 				return err
 			}
 		}
@@ -58,9 +72,10 @@ func assignable(g *graph.Job, match *snapshot.Match) error {
 	return nil
 }
 
-// assign is what one subtask of a vertex gets back, by node of its chain; nil: the checkpoint does not know the operator.
-func assign(v *graph.Vertex, subtask int, match *snapshot.Match) ([]*snapshot.Restored, error) {
-	parts := make([]*snapshot.Restored, len(v.Nodes))
+// assign is what one subtask of a vertex gets back: by node of its chain (nil: the checkpoint does not know the operator), and the records
+// in flight to any of them.
+func assign(v *graph.Vertex, subtask int, match *snapshot.Match) (parts []*snapshot.Restored, inFlight []snapshot.InFlightPart, err error) {
+	parts = make([]*snapshot.Restored, len(v.Nodes))
 	for i, n := range v.Nodes {
 		o := match.Operators[n.StateID()]
 		if o == nil {
@@ -68,11 +83,23 @@ func assign(v *graph.Vertex, subtask int, match *snapshot.Match) ([]*snapshot.Re
 		}
 		r, err := snapshot.Assign(o, v.Parallelism, subtask)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		parts[i] = &r
 	}
-	return parts, nil
+	for _, e := range match.Edges {
+		i := v.NodeByStateID(e.To)
+		if i < 0 {
+			continue
+		}
+		in := e.Assign(v.Parallelism, subtask)
+		if len(in) > 0 && parts[i] != nil && parts[i].Ended {
+			return nil, nil, fmt.Errorf("records in flight on the edge %v would go to subtask %d of %q, which had ended: restore the program that they were "+
+				"in flight in, or restore from a savepoint: it has none", e.Edge, subtask, v.Name)
+		}
+		inFlight = append(inFlight, in...)
+	}
+	return parts, inFlight, nil
 }
 
 // deploy starts executions, each with its part of the checkpoint.
@@ -83,7 +110,7 @@ func (m *Master) deploy(a job.DeployTasks) {
 		m.stats.Restored = a.From.ID
 		m.log.Info(fmt.Sprintf("Restoring the job from checkpoint %d.", a.From.ID), "kind", a.From.Kind.String(), "location", restore.point.Location)
 		if dropped := restore.match.Dropped; len(dropped) > 0 {
-			m.log.Warn("State that the program has no operator for is dropped, as --allowNonRestoredState says.", "dropped", strings.Join(dropped, "; "))
+			m.log.Warn("State that the program has no place for is dropped, as --allowNonRestoredState says.", "dropped", strings.Join(dropped, "; "))
 		}
 	}
 	for _, x := range a.Tasks {
@@ -138,17 +165,12 @@ func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
 	if r == nil {
 		return s, nil
 	}
-	parts, err := assign(v, subtask, r.match)
+	parts, inFlight, err := assign(v, subtask, r.match)
 	if err != nil {
 		return s, err
 	}
-	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, AllowDropped: m.options.AllowNonRestored,
+	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, InFlight: inFlight, AllowDropped: m.options.AllowNonRestored,
 		Open: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) }}
-	for _, e := range r.match.Edges {
-		if i := v.NodeByStateID(e.To); i >= 0 {
-			s.Restore.InFlight = append(s.Restore.InFlight, r.match.InFlight(e, v.Parallelism, subtask)...)
-		}
-	}
 	return s, nil
 }
 

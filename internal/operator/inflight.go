@@ -26,8 +26,8 @@ type Share struct {
 	// All: all of them. Else the partitioning of the edge chooses.
 	All  bool
 	Kind graph.Partitioning
-	// Turn is added to the number of a record that is dealt in turn.
-	Turn int
+	// Turn, of Of, is whose turn it is: of records dealt in turn, counted from 0, those whose number divided by Of leaves Turn.
+	Turn, Of int
 	// Subtask and Parallelism are the receiver's.
 	Subtask, Parallelism int
 	// Old would have been the receiver, of OldParallelism; where that is not 0, hashes must agree.
@@ -76,7 +76,7 @@ func (r *reader[T]) Restore(records []byte, s Share, hand func(sender int, p exc
 	if err != nil {
 		return err
 	}
-	pick := &picker[T]{edge: r.edge, share: s, turn: s.Turn}
+	pick := &picker[T]{edge: r.edge, share: s}
 	if s.Kind == graph.Hash {
 		pick.hash = r.edge.Hasher()
 	}
@@ -198,7 +198,7 @@ func (p *picker[T]) mine(b *Batch[T], i int, v T) (bool, error) {
 		return p.edge.Choose(v, s.Parallelism) == s.Subtask, nil
 	case graph.Rebalance, graph.Rescale, graph.Forward, graph.Global, graph.Broadcast:
 		p.turn++
-		return (p.turn-1)%s.Parallelism == s.Subtask, nil
+		return (p.turn-1)%s.Of == s.Turn, nil
 	}
 	panic(fmt.Sprintf("operator: partitioning %v", s.Kind))
 }

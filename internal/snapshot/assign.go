@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/weirstream/weir/internal/base"
 )
@@ -24,6 +25,8 @@ import (
 //	union       Everyone gets all of it, at the same parallelism too.
 //	broadcast   Each old subtask that reported the list has a copy; new subtask i takes copy i mod copies.
 //
+// Rows of a canonical savepoint go the same ways: those by key by range, those of a list by the numbers of the rows.
+//
 // At the same parallelism split lists stay where they were, and the ended flags are those of each old subtask.
 //
 // The watermark of a new subtask is the least of the old subtasks that owned part of its key groups (of all, when there is no
@@ -38,7 +41,8 @@ type Restored struct {
 	// Lists are in the order of their names, then of the old subtasks; Offsets are the elements to take. A broadcast list has
 	// at most one entry here.
 	Lists []ListHandle
-	// Rows are in the order of their names, then of the old subtasks.
+	// Rows are the states of a canonical savepoint, in place of Keyed and Lists: those by key, then the lists, each in the order of their
+	// names, then of the old subtasks.
 	Rows []RowsPart
 	// Ended says that the subtask's data had ended: it neither reads nor fires nor ends again.
 	Ended bool
@@ -142,31 +146,86 @@ func (o *Operator) assignKeyed(own base.KeyGroupRange) (handles []KeyedHandle) {
 	return handles
 }
 
-// lists are all handles of each list, in the order of the old subtasks.
-func (o *Operator) lists() map[string][]ListHandle {
-	byName := map[string][]ListHandle{}
-	for i := range o.Subtasks {
-		for _, l := range o.Subtasks[i].Lists {
-			byName[l.Name] = append(byName[l.Name], l)
-		}
-	}
-	return byName
+func (o *Operator) assignLists(parallelism, subtask int) []ListHandle {
+	return share(o, parallelism, subtask, func(s *Subtask) []ListHandle { return s.Lists })
 }
 
-func (o *Operator) assignLists(parallelism, subtask int) (lists []ListHandle) {
-	byName := o.lists()
+// assignRows gives out the states of a canonical savepoint as native ones are: those by key by range, the others as lists.
+func (o *Operator) assignRows(parallelism, subtask int) []RowsPart {
+	keyed := o.assignKeyedRows(base.RangeOf(subtask, parallelism))
+	return append(keyed, share(o, parallelism, subtask, (*Subtask).rowLists)...)
+}
+
+func (o *Operator) assignKeyedRows(own base.KeyGroupRange) (parts []RowsPart) {
+	old := o.owners(own)
+	for i := range old {
+		for _, r := range old[i].Rows {
+			if both, ok := r.Range.Intersect(own); ok && r.Keyed {
+				r.Range = both
+				parts = append(parts, RowsPart{RowsHandle: r, To: r.Count})
+			}
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b RowsPart) int { return strings.Compare(a.Name, b.Name) })
+	return parts
+}
+
+// rowLists are the lists of a canonical savepoint.
+func (s *Subtask) rowLists() (lists []RowsPart) {
+	for _, r := range s.Rows {
+		if !r.Keyed {
+			lists = append(lists, RowsPart{RowsHandle: r, To: r.Count})
+		}
+	}
+	return lists
+}
+
+// dealt is a list of one old subtask, in either format.
+type dealt[L any] interface {
+	list() (name string, mode Mode, count int64)
+	// cut is the elements from one on, before another.
+	cut(from, to int64) L
+}
+
+func (l ListHandle) list() (string, Mode, int64) { return l.Name, l.Mode, int64(len(l.Offsets)) }
+
+func (l ListHandle) cut(from, to int64) ListHandle {
+	l.Offsets = l.Offsets[from:to]
+	return l
+}
+
+func (p RowsPart) list() (string, Mode, int64) { return p.Name, p.Mode, p.Count }
+
+func (p RowsPart) cut(from, to int64) RowsPart {
+	p.From, p.To = from, to
+	return p
+}
+
+// share is what the subtask gets of the operator's lists.
+func share[L dealt[L]](o *Operator, parallelism, subtask int, listsOf func(*Subtask) []L) (lists []L) {
+	byName, modes := map[string][]L{}, map[string]Mode{}
+	for i := range o.Subtasks {
+		for _, l := range listsOf(&o.Subtasks[i]) {
+			name, mode, _ := l.list()
+			byName[name], modes[name] = append(byName[name], l), mode
+		}
+	}
+	var own []L
+	if parallelism == o.Parallelism {
+		own = listsOf(&o.Subtasks[subtask])
+	}
 	start := 0
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		all := byName[name]
-		switch mode := all[0].Mode; {
-		case mode == Union:
+		all, mine := byName[name], named(own, name)
+		switch {
+		case modes[name] == Union:
 			lists = append(lists, all...)
-		case mode == Broadcast:
-			lists = append(lists, o.broadcastCopy(name, all, parallelism, subtask))
-		case parallelism == o.Parallelism:
-			lists = append(lists, named(o.Subtasks[subtask].Lists, name)...)
+		case parallelism == o.Parallelism && (modes[name] == Split || len(mine) > 0):
+			lists = append(lists, mine...)
+		case modes[name] == Broadcast:
+			lists = append(lists, all[subtask%len(all)])
 		default:
-			var run []ListHandle
+			var run []L
 			run, start = deal(all, parallelism, subtask, start)
 			lists = append(lists, run...)
 		}
@@ -174,130 +233,36 @@ func (o *Operator) assignLists(parallelism, subtask int) (lists []ListHandle) {
 	return lists
 }
 
-// broadcastCopy is the subtask's own copy when every old subtask reported one and the parallelism is the old one; else the
-// copies go round.
-func (o *Operator) broadcastCopy(name string, copies []ListHandle, parallelism, subtask int) ListHandle {
-	if parallelism == o.Parallelism {
-		if own := named(o.Subtasks[subtask].Lists, name); len(own) > 0 {
-			return own[0]
-		}
+// named is the list of that name, if it is there.
+func named[L dealt[L]](lists []L, name string) []L {
+	i := slices.IndexFunc(lists, func(l L) bool { n, _, _ := l.list(); return n == name })
+	if i < 0 {
+		return nil
 	}
-	return copies[subtask%len(copies)]
-}
-
-// named are the lists of that name: one or none.
-func named(lists []ListHandle, name string) []ListHandle {
-	for i := range lists {
-		if lists[i].Name == name {
-			return lists[i : i+1]
-		}
-	}
-	return nil
+	return lists[i : i+1]
 }
 
 // deal is the subtask's run of a split list's elements. Subtask start gets the first run, and so on around; next is the first
 // subtask that got no odd element, where the next list starts.
-func deal(all []ListHandle, parallelism, subtask, start int) (run []ListHandle, next int) {
-	total := 0
-	for i := range all {
-		total += len(all[i].Offsets)
-	}
-	each, odd := total/parallelism, total%parallelism
-	turn := (subtask - start + parallelism) % parallelism
-	first := turn*each + min(turn, odd)
-	n := each
-	if turn < odd {
-		n++
-	}
-	return cut(all, first, n), (start + odd) % parallelism
-}
-
-// cut is n elements from the element numbered first, counted over all handles.
-func cut(all []ListHandle, first, n int) (run []ListHandle) {
-	for _, l := range all {
-		if n == 0 {
-			break
-		}
-		if first >= len(l.Offsets) {
-			first -= len(l.Offsets)
-			continue
-		}
-		l.Offsets = l.Offsets[first:min(first+n, len(l.Offsets))]
-		n -= len(l.Offsets)
-		first = 0
-		run = append(run, l)
-	}
-	return run
-}
-
-// assignRows deals the states of a canonical savepoint as the same ones of a native one are dealt.
-func (o *Operator) assignRows(parallelism, subtask int) (parts []RowsPart) {
-	byName := map[string][]RowsPart{}
-	for i := range o.Subtasks {
-		for _, r := range o.Subtasks[i].Rows {
-			byName[r.Name] = append(byName[r.Name], RowsPart{RowsHandle: r, To: r.Count})
-		}
-	}
-	start := 0
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		all := byName[name]
-		switch {
-		case all[0].Keyed:
-			parts = append(parts, withinRange(all, base.RangeOf(subtask, parallelism))...)
-		case all[0].Mode == Union:
-			parts = append(parts, all...)
-		case all[0].Mode == Broadcast:
-			parts = append(parts, all[subtask%len(all)])
-		case parallelism == o.Parallelism:
-			parts = append(parts, rowsNamed(o.Subtasks[subtask].Rows, name)...)
-		default:
-			var run []RowsPart
-			run, start = dealRows(all, parallelism, subtask, start)
-			parts = append(parts, run...)
-		}
-	}
-	return parts
-}
-
-func withinRange(all []RowsPart, own base.KeyGroupRange) (parts []RowsPart) {
-	for _, p := range all {
-		if both, ok := p.Range.Intersect(own); ok {
-			p.Range = both
-			parts = append(parts, p)
-		}
-	}
-	return parts
-}
-
-func rowsNamed(rows []RowsHandle, name string) (parts []RowsPart) {
-	for _, r := range rows {
-		if r.Name == name {
-			parts = append(parts, RowsPart{RowsHandle: r, To: r.Count})
-		}
-	}
-	return parts
-}
-
-// dealRows is deal for rows.
-func dealRows(all []RowsPart, parallelism, subtask, start int) (run []RowsPart, next int) {
+func deal[L dealt[L]](all []L, parallelism, subtask, start int) (run []L, next int) {
 	total := int64(0)
-	for _, p := range all {
-		total += p.Count
+	for _, l := range all {
+		_, _, n := l.list()
+		total += n
 	}
 	each, odd := total/int64(parallelism), int(total%int64(parallelism))
 	turn := (subtask - start + parallelism) % parallelism
 	first := int64(turn)*each + int64(min(turn, odd))
-	last := first + each
+	end := first + each
 	if turn < odd {
-		last++
+		end++
 	}
-	at := int64(0)
-	for _, p := range all {
-		from, to := max(first-at, 0), min(last-at, p.Count)
-		if at += p.Count; from < to {
-			p.From, p.To = from, to
-			run = append(run, p)
+	for _, l := range all {
+		_, _, n := l.list()
+		if from, to := max(first, 0), min(end, n); from < to {
+			run = append(run, l.cut(from, to))
 		}
+		first, end = first-n, end-n
 	}
 	return run, (start + odd) % parallelism
 }

@@ -7,23 +7,30 @@ import (
 	"github.com/weirstream/weir/internal/base"
 )
 
-// Records in flight are given to the new receivers by how their edge sends records now:
+// Records in flight: who reads what an unaligned barrier overtook. They were on their way to an old receiver over an edge; how that
+// edge sends records now says which new subtasks read its part, and what each takes of it:
 //
-//	hash        by the key's hash: each reads the parts of the old receivers whose key groups meet its own, and takes its own
-//	pointwise   the part of old receiver i goes to i*new/old, whole
-//	in turn     the same parallelism: each its own part; else record k of a part to (k + its old receiver) mod new
-//	first       to subtask 0
-//	all         to everyone: only an edge that became a broadcast has any, as broadcast edges are aligned
-//	choice      everyone reads all, and asks the user's function
+//	by key      those whose key groups meet the old receiver's; each takes the records whose keys are its own
+//	pointwise   old receiver i's part goes whole to i * new / old
+//	in turn     the same; where there are more new subtasks than old, all those of which i is nearest share it, in turn
+//	to first    subtask 0, whole
+//	to all      everyone, whole. A broadcast edge holds its barriers in their places, so this is one that has become a broadcast.
+//	by choice   at the same parallelism the old receiver, whole: the user's function has chosen him already. Else everyone, and each asks
+//	            the function, which must then give the same answer to all.
 //
-// (Flink cannot rescale pointwise edges.) A part that was still with its sender has no old receiver: it is dealt likewise, by its
-// sender's index where an index is needed, and by hash everyone reads it.
+//	        old, 2     |      0       |      1       |
+//	        new, 3     |    0    |    1    |    2    |      by key: 1 reads both parts.    pointwise: 0 reads the first, 1 the second.
+//
+// An edge within a chain is pointwise. (Flink has no way for pointwise edges: it does not let barriers overtake there.)
+//
+// A part that was still with its sender is given out by the sender's number, as if the records had been for the receiver of that
+// number; only by key everyone reads it.
 
 // Routing is how an edge sends records to the subtasks of its receiver.
 type Routing uint8
 
 const (
-	ByHash Routing = iota
+	ByKey Routing = iota
 	Pointwise
 	InTurn
 	ToFirst
@@ -31,135 +38,189 @@ const (
 	ByChoice
 )
 
-func (r Routing) String() string {
-	return [...]string{"by key", "pointwise", "in turn", "to the first", "to all", "by choice"}[r]
-}
-
-// ProgramEdge is an edge of the job that takes state back, also one within a chain.
+// ProgramEdge is an edge of the job, or one within a chain.
 type ProgramEdge struct {
 	EdgeSchema
 	Routing Routing
 }
 
-// InFlightPart is one handle with records that a new subtask reads.
+// InFlightPart is a handle with records in flight that a new subtask reads.
 type InFlightPart struct {
 	InFlightHandle
 	// Record is the schema that they were written with.
-	Record  string
-	Routing Routing
-	// All of them are the subtask's. Else it takes its own: by Routing, and in turn those whose number in the part, counted from
-	// Turn, divides by the parallelism with the subtask as remainder.
-	All  bool
-	Turn int
-	// Old is who would have received them, of OldParallelism; 0 of 0: it is not known.
+	Record string
+	// All of them are the subtask's. Else it takes its own: by key and by choice it asks the edge; in turn record number k, counted from 0
+	// over the handle, is its own when k mod Of is Turn.
+	All      bool
+	Turn, Of int
+	// Old would have received them, as one of OldParallelism; 0 of 0: it is not known.
 	Old, OldParallelism int
 }
 
-// assignInFlight is what the subtask of the operator uid reads of the records in flight on one edge to it.
-func (m *Metadata) assignInFlight(e ProgramEdge, parallelism, subtask int) (parts []InFlightPart) {
-	for i := range m.Operators {
-		o := &m.Operators[i]
-		if o.UID != e.To && o.UID != e.From {
-			continue
-		}
-		for j := range o.Subtasks {
-			for _, h := range o.Subtasks[j].InFlight {
-				if h.Edge != e.Edge {
-					continue
-				}
-				p := InFlightPart{InFlightHandle: h, Record: m.RecordOf(h.Edge), Routing: e.Routing, Turn: j, OldParallelism: o.Parallelism, Old: j}
-				if p.deal(parallelism, subtask) {
-					parts = append(parts, p)
-				}
-			}
-		}
+// MatchedEdge is an edge of the program with the records in flight that were on it.
+type MatchedEdge struct {
+	ProgramEdge
+	// Written is the schema that the records were written with.
+	Written string
+	// arrived and held are the parts of the receiver's subtasks and of the sender's, each ascending by subtask.
+	arrived, held flights
+}
+
+// flights are records in flight by the old subtask that reported them.
+type flights struct {
+	parallelism int
+	parts       []flight
+}
+
+type flight struct {
+	subtask int
+	handle  InFlightHandle
+}
+
+// Assign is what a subtask of the receiver reads: of each sender first what had arrived, then what it still held.
+func (e *MatchedEdge) Assign(parallelism, subtask int) []InFlightPart {
+	return append(e.assign(&e.arrived, parallelism, subtask), e.assign(&e.held, parallelism, subtask)...)
+}
+
+func (e *MatchedEdge) assign(f *flights, parallelism, subtask int) (parts []InFlightPart) {
+	if len(f.parts) == 0 {
+		return nil
 	}
-	// Of one channel, what had arrived comes before what was still with the sender.
-	slices.SortStableFunc(parts, func(a, b InFlightPart) int {
-		switch {
-		case a.Output == b.Output:
-			return 0
-		case b.Output:
-			return -1
+	first, last := e.Routing.reads(f.parallelism, parallelism, subtask)
+	if e.Routing == ByKey && f == &e.held {
+		first, last = 0, f.parallelism-1
+	}
+	i, _ := slices.BinarySearchFunc(f.parts, first, func(p flight, first int) int { return p.subtask - first })
+	for ; i < len(f.parts) && f.parts[i].subtask <= last; i++ {
+		old := f.parts[i]
+		p := InFlightPart{InFlightHandle: old.handle, Record: e.Written, Old: old.subtask, OldParallelism: f.parallelism}
+		p.All, p.Turn, p.Of = e.Routing.takes(old.subtask, f.parallelism, parallelism, subtask)
+		if p.Output {
+			p.Old, p.OldParallelism = 0, 0
 		}
-		return 1
-	})
+		parts = append(parts, p)
+	}
 	return parts
 }
 
-// deal decides whether the subtask reads the part, and what of it.
-func (p *InFlightPart) deal(parallelism, subtask int) bool {
-	old, of := p.Old, p.OldParallelism
-	if p.Output {
-		p.Old, p.OldParallelism = 0, 0
-	}
-	switch p.Routing {
-	case ByHash:
-		_, meets := base.RangeOf(old, of).Intersect(base.RangeOf(subtask, parallelism))
-		return p.Output || meets
-	case Pointwise:
-		p.All = true
-		return old*parallelism/of == subtask
+// reads are the old receivers, of old, whose parts one of parallelism subtasks reads: first to last.
+func (r Routing) reads(old, parallelism, subtask int) (first, last int) {
+	switch r {
+	case ByKey:
+		least, largest := base.RangeOf(subtask, parallelism).Hashes()
+		return base.OwnerOf(least, old), base.OwnerOf(largest, old)
 	case InTurn:
-		p.All = of == parallelism
-		return !p.All || old == subtask
+		if parallelism > old {
+			return subtask * old / parallelism, subtask * old / parallelism
+		}
+		return nearest(subtask, parallelism, old)
+	case Pointwise:
+		return nearest(subtask, parallelism, old)
 	case ToFirst:
-		p.All = true
-		return subtask == 0
-	case ToAll:
-		p.All = true
-		return true
+		if subtask > 0 {
+			return 0, -1
+		}
 	case ByChoice:
-		return true
+		if parallelism == old {
+			return subtask, subtask
+		}
 	}
-	panic(fmt.Sprintf("snapshot: routing %d", p.Routing))
+	return 0, old - 1
 }
 
-// RecordOf is the schema of the records in flight on an edge; "": there are none.
-func (m *Metadata) RecordOf(e Edge) string {
+// nearest are the j of to with j * of / to == i: first to last, or none.
+func nearest(i, of, to int) (first, last int) {
+	return (i*to + of - 1) / of, ((i+1)*to+of-1)/of - 1
+}
+
+// takes is what the subtask takes of the part of one old receiver that it reads.
+func (r Routing) takes(receiver, old, parallelism, subtask int) (all bool, turn, of int) {
+	switch r {
+	case ByKey:
+		return false, 0, 0
+	case ByChoice:
+		return parallelism == old, 0, 0
+	case InTurn:
+		if first, last := nearest(receiver, old, parallelism); last > first {
+			return false, subtask - first, last - first + 1
+		}
+	}
+	return true, 0, 0
+}
+
+// edgeFlights are the records in flight on one edge of a checkpoint.
+type edgeFlights struct {
+	Edge
+	records       int64
+	arrived, held flights
+}
+
+// inFlight gathers the records in flight by edge, in the order in which edges come.
+func (m *Metadata) inFlight() (edges []*edgeFlights) {
+	byEdge := map[Edge]*edgeFlights{}
+	for i := range m.Operators {
+		o := &m.Operators[i]
+		for j := range o.Subtasks {
+			for _, h := range o.Subtasks[j].InFlight {
+				e := byEdge[h.Edge]
+				if e == nil {
+					e = &edgeFlights{Edge: h.Edge}
+					byEdge[h.Edge] = e
+					edges = append(edges, e)
+				}
+				e.add(h, o.Parallelism, j)
+			}
+		}
+	}
+	return edges
+}
+
+func (e *edgeFlights) add(h InFlightHandle, parallelism, subtask int) {
+	f := &e.arrived
+	if h.Output {
+		f = &e.held
+	}
+	f.parallelism = parallelism
+	f.parts = append(f.parts, flight{subtask, h})
+	e.records += h.Records
+}
+
+// recordsOf is the schema of the records of each edge that has records in flight.
+func (m *Metadata) recordsOf() map[Edge]string {
+	records := map[Edge]string{}
 	for i := range m.Operators {
 		for _, s := range m.Operators[i].InFlight {
-			if s.Edge == e {
-				return s.Record
-			}
+			records[s.Edge] = s.Record
 		}
 	}
-	return ""
-}
-
-// inFlight counts the records in flight by edge, in the order in which edges come.
-func (m *Metadata) inFlight() (edges []Edge, records map[Edge]int64) {
-	records = map[Edge]int64{}
-	for i := range m.Operators {
-		for j := range m.Operators[i].Subtasks {
-			for _, h := range m.Operators[i].Subtasks[j].InFlight {
-				if _, seen := records[h.Edge]; !seen {
-					edges = append(edges, h.Edge)
-				}
-				records[h.Edge] += h.Records
-			}
-		}
-	}
-	return edges, records
+	return records
 }
 
 // matchEdges finds the program's edges for the records in flight, and names those that have none.
-func (m *Metadata) matchEdges(program []ProgramEdge) (unmatched []string) {
-	edges, records := m.inFlight()
-	for _, e := range edges {
-		if !slices.ContainsFunc(program, func(p ProgramEdge) bool { return p.Edge == e }) {
-			unmatched = append(unmatched, fmt.Sprintf("%d records in flight on the edge %v", records[e], e))
+func (m *Metadata) matchEdges(p Program) (matched []*MatchedEdge, unmatched []string) {
+	records, same := m.recordsOf(), m.sameOperators(p)
+	for _, f := range m.inFlight() {
+		i := slices.IndexFunc(p.Edges, func(e ProgramEdge) bool { return e.Edge == f.Edge })
+		placed := slices.Contains(p.Places, f.From) || slices.Contains(p.Places, f.To)
+		switch {
+		case i < 0:
+			unmatched = append(unmatched, fmt.Sprintf("%d records in flight on the edge %v", f.records, f.Edge))
+		case placed && !same:
+			unmatched = append(unmatched, fmt.Sprintf("%d records in flight on the edge %v, of which an end has no UID and could be told "+
+				"by its place in the program only while no operator came or went", f.records, f.Edge))
+		default:
+			matched = append(matched, &MatchedEdge{ProgramEdge: p.Edges[i], Written: records[f.Edge], arrived: f.arrived, held: f.held})
 		}
 	}
-	return unmatched
+	return matched, unmatched
 }
 
-// validateEdges refuses a checkpoint whose records in flight have no type, or more than one.
-func (v *validator) validateEdges(m *Metadata) {
-	edges, _ := m.inFlight()
-	for _, e := range edges {
-		if m.RecordOf(e) == "" {
-			v.fault("the type of the records in flight on the edge %v is not there", e)
+// sameOperators is true where the program has just the operators of the checkpoint.
+func (m *Metadata) sameOperators(p Program) bool {
+	for i := range m.Operators {
+		if !slices.Contains(p.Operators, m.Operators[i].UID) {
+			return false
 		}
 	}
+	return len(p.Operators) == len(m.Operators)
 }

@@ -12,6 +12,8 @@ import (
 type Program struct {
 	// Operators are the UIDs of all operators.
 	Operators []string
+	// Places are those of them that have no UID, and are called by their place in the program.
+	Places []string
 	// Edges are all edges between them, also those within a chain.
 	Edges []ProgramEdge
 	// Hooks are the ids of the master hooks.
@@ -23,26 +25,31 @@ type Match struct {
 	Operators map[string]*Operator
 	Hooks     map[string]*Hook
 	// Edges are the program's edges with records in flight.
-	Edges []ProgramEdge
+	Edges []*MatchedEdge
 	// Dropped names the state that nobody takes, for the log.
 	Dropped []string
-	of      *Metadata
 }
 
 // UnmatchedError says that a checkpoint has state that the program has no place for.
 type UnmatchedError struct {
 	ID base.CheckpointID
-	// Unmatched names each such operator and hook with what it has; Program are the program's UIDs.
+	// Unmatched names each such operator, hook and edge with what it has; Program are the program's UIDs.
 	Unmatched, Program []string
+	// InFlight: there are records in flight among it.
+	InFlight bool
 }
 
 func (e *UnmatchedError) Error() string {
-	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no place for: %s. The program's UIDs are: %s. "+
+	hint := ""
+	if e.InFlight {
+		hint = "Restore the program that the records were in flight in, or restore from a savepoint: it has none. "
+	}
+	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no place for: %s. The program's UIDs are: %s. %s"+
 		"Give an operator that was renamed its old UID back; to drop the state, allow it with --allowNonRestoredState "+
-		"(execution.state-recovery.ignore-unclaimed-state: true)", e.ID, strings.Join(e.Unmatched, "; "), strings.Join(e.Program, ", "))
+		"(execution.state-recovery.ignore-unclaimed-state: true)", e.ID, strings.Join(e.Unmatched, "; "), strings.Join(e.Program, ", "), hint)
 }
 
-// Match finds the program's operators and hooks in the checkpoint, by UID and by id. State that nobody takes is an
+// Match finds the program's operators, edges and hooks in the checkpoint. State that nobody takes is an
 // *UnmatchedError, or is dropped when that is allowed; operators without state may go.
 func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 	match := &Match{Operators: map[string]*Operator{}, Hooks: map[string]*Hook{}}
@@ -64,24 +71,14 @@ func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 			unmatched = append(unmatched, fmt.Sprintf("master hook %q", h.ID))
 		}
 	}
-	unmatched = append(unmatched, m.matchEdges(p.Edges)...)
+	var lost []string
+	match.Edges, lost = m.matchEdges(p)
+	unmatched = append(unmatched, lost...)
 	if len(unmatched) > 0 && !allowNonRestored {
-		return nil, &UnmatchedError{ID: m.ID, Unmatched: unmatched, Program: slices.Sorted(slices.Values(p.Operators))}
+		return nil, &UnmatchedError{ID: m.ID, Unmatched: unmatched, InFlight: len(lost) > 0, Program: slices.Sorted(slices.Values(p.Operators))}
 	}
 	match.Dropped = unmatched
-	edges, _ := m.inFlight()
-	for _, e := range p.Edges {
-		if slices.Contains(edges, e.Edge) {
-			match.Edges = append(match.Edges, e)
-		}
-	}
-	match.of = m
 	return match, nil
-}
-
-// InFlight is what a subtask reads of the records in flight on one of the match's edges.
-func (m *Match) InFlight(e ProgramEdge, parallelism, subtask int) []InFlightPart {
-	return m.of.assignInFlight(e, parallelism, subtask)
 }
 
 // inventory names the operator and its states.

@@ -31,7 +31,7 @@ func (m *Metadata) Validate() error {
 		}
 		hooks[h.ID] = true
 	}
-	v.validateEdges(m)
+	v.edges(m)
 	_ = m.Handles(func(owner Owner, h *Handle) error { v.handle(owner, h); return nil })
 	return errors.Join(v.faults...)
 }
@@ -86,13 +86,19 @@ func (v *validator) operator(o *Operator) {
 		v.fault("%v has %d of %d subtasks", o, len(o.Subtasks), o.Parallelism)
 		return
 	}
-	modes := map[string]Mode{}
+	modes, ways := map[string]Mode{}, map[string]dealing{}
 	for i := range o.Subtasks {
-		v.subtask(o, i, modes)
+		v.subtask(o, i, modes, ways)
 	}
 }
 
-func (v *validator) subtask(o *Operator, i int, modes map[string]Mode) {
+// dealing is how rows are given out.
+type dealing struct {
+	keyed bool
+	mode  Mode
+}
+
+func (v *validator) subtask(o *Operator, i int, modes map[string]Mode, ways map[string]dealing) {
 	s := &o.Subtasks[i]
 	if s.Index != i {
 		v.fault("%v has subtask %d in place %d", o, s.Index, i)
@@ -112,15 +118,21 @@ func (v *validator) subtask(o *Operator, i int, modes map[string]Mode) {
 		v.list(o, s, j, modes)
 	}
 	for j := range s.Rows {
-		v.rows(o, s, &s.Rows[j], own)
+		v.rows(o, s, j, own, ways)
 	}
 	for j := range s.InFlight {
 		v.inFlight(o, s, &s.InFlight[j])
 	}
 }
 
-func (v *validator) rows(o *Operator, s *Subtask, r *RowsHandle, own base.KeyGroupRange) {
+func (v *validator) rows(o *Operator, s *Subtask, j int, own base.KeyGroupRange, ways map[string]dealing) {
+	r := &s.Rows[j]
+	how, seen := ways[r.Name]
 	switch both, ok := r.Range.Intersect(own); {
+	case slices.ContainsFunc(s.Rows[:j], func(other RowsHandle) bool { return other.Name == r.Name }):
+		v.fault("%s has two files of rows %q", o.part(s.Index), r.Name)
+	case seen && how != dealing{r.Keyed, r.Mode}:
+		v.fault("%s, rows %q are given out in another way than another subtask's", o.part(s.Index), r.Name)
 	case r.Count < 0:
 		v.fault("%s, rows %q: there cannot be %d", o.part(s.Index), r.Name, r.Count)
 	case r.Keyed && (!ok || both != r.Range):
@@ -129,6 +141,7 @@ func (v *validator) rows(o *Operator, s *Subtask, r *RowsHandle, own base.KeyGro
 	case !r.Keyed && r.Mode > Broadcast:
 		v.fault("%s, rows %q: there is no mode %d", o.part(s.Index), r.Name, r.Mode)
 	}
+	ways[r.Name] = dealing{r.Keyed, r.Mode}
 }
 
 func (v *validator) inFlight(o *Operator, s *Subtask, h *InFlightHandle) {
@@ -141,6 +154,28 @@ func (v *validator) inFlight(o *Operator, s *Subtask, h *InFlightHandle) {
 		v.fault("%s: records in flight on the edge %v are not its own", o.part(s.Index), h.Edge)
 	case h.Records < 1 || h.Input < 0:
 		v.fault("%s: %d records in flight on the edge %v", o.part(s.Index), h.Records, h.Edge)
+	case s.Ended && !h.Output:
+		v.fault("%s had ended, but records are in flight to it on the edge %v", o.part(s.Index), h.Edge)
+	}
+}
+
+// edges refuses records in flight in a snapshot whose barriers overtake nothing, and those whose type is not told, or told in two ways.
+func (v *validator) edges(m *Metadata) {
+	records := m.recordsOf()
+	for i := range m.Operators {
+		for _, s := range m.Operators[i].InFlight {
+			if s.Record == "" || records[s.Edge] != s.Record {
+				v.fault("%v: the type of the records on the edge %v is not there, or there are two", &m.Operators[i], s.Edge)
+			}
+		}
+	}
+	for _, f := range m.inFlight() {
+		if records[f.Edge] == "" {
+			v.fault("the type of the records in flight on the edge %v is not there", f.Edge)
+		}
+		if m.Kind.IsSavepoint() {
+			v.fault("records are in flight on the edge %v, but a savepoint has none", f.Edge)
+		}
 	}
 }
 

@@ -192,7 +192,7 @@ func (t *Task) restoreFlight(p snapshot.InFlightPart, queued [][]exchange.Payloa
 		return err
 	}
 	v := t.spec.Vertex
-	share := operator.Share{Record: p.Record, All: p.All, Turn: p.Turn, Subtask: t.spec.Subtask, Parallelism: v.Parallelism,
+	share := operator.Share{Record: p.Record, All: p.All, Turn: p.Turn, Of: p.Of, Subtask: t.spec.Subtask, Parallelism: v.Parallelism,
 		Old: p.Old, OldParallelism: p.OldParallelism}
 	for i, l := range v.Inputs {
 		if l.Edge.ID(l.From, l.To) == p.Edge {

@@ -24,7 +24,7 @@ import (
 // An edge within a chain is pointwise. (Flink has no way for pointwise edges: it does not let barriers overtake there.)
 //
 // A part that was still with its sender is given out by the sender's number, as if the records had been for the receiver of that
-// number; only by key everyone reads it.
+// number; only by key and by choice everyone reads it.
 
 // Routing is how an edge sends records to the subtasks of its receiver.
 type Routing uint8
@@ -86,17 +86,21 @@ func (e *MatchedEdge) assign(f *flights, parallelism, subtask int) (parts []InFl
 	if len(f.parts) == 0 {
 		return nil
 	}
+	held := f == &e.held
+	ask := held && (e.Routing == ByKey || e.Routing == ByChoice) // who would have received them is not known
 	first, last := e.Routing.reads(f.parallelism, parallelism, subtask)
-	if e.Routing == ByKey && f == &e.held {
+	if ask {
 		first, last = 0, f.parallelism-1
 	}
 	i, _ := slices.BinarySearchFunc(f.parts, first, func(p flight, first int) int { return p.subtask - first })
 	for ; i < len(f.parts) && f.parts[i].subtask <= last; i++ {
 		old := f.parts[i]
 		p := InFlightPart{InFlightHandle: old.handle, Record: e.Written, Old: old.subtask, OldParallelism: f.parallelism}
-		p.All, p.Turn, p.Of = e.Routing.takes(old.subtask, f.parallelism, parallelism, subtask)
-		if p.Output {
+		if held {
 			p.Old, p.OldParallelism = 0, 0
+		}
+		if !ask {
+			p.All, p.Turn, p.Of = e.Routing.takes(old.subtask, f.parallelism, parallelism, subtask)
 		}
 		parts = append(parts, p)
 	}

@@ -263,13 +263,14 @@ func TestDecodeTakesLittleMemory(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(sample().Encode())
+	f.Add(sample2().Encode())
 	f.Add(header())
 	f.Fuzz(func(t *testing.T, b []byte) { checkDecode(t, b) })
 }
 
 // FuzzOperator gets past the checksums, which would keep a fuzzer out.
 func FuzzOperator(f *testing.F) {
-	for _, o := range sample().Operators {
+	for _, o := range append(sample().Operators, sample2().Operators...) {
 		e := encoder{}
 		e.operator(&o)
 		f.Add(e.b, []byte{1, 'h', 0, 0, 0, 0, 0, 0})
@@ -292,5 +293,16 @@ func checkDecode(t *testing.T, b []byte) {
 		if _, err := Assign(&m.Operators[i], 3, 1); err != nil && !errors.As(err, new(*PartlyEndedError)) {
 			t.Fatal(err)
 		}
+	}
+	var p Program
+	for i, f := range m.inFlight() {
+		p.Edges = append(p.Edges, ProgramEdge{EdgeSchema{Edge: f.Edge}, routings[i%len(routings)]})
+	}
+	match, err := m.Match(p, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range match.Edges {
+		e.Assign(3, 1)
 	}
 }

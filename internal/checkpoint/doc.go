@@ -51,7 +51,8 @@
 //     then what lies in the two parts in flight, each record once and in order. (At least once: the receiver may have
 //     processed more.)
 //
-// sim_check_test.go checks these after every step of a simulated job; testdata/*.txt tells one story for each rule.
+// sim_check_test.go checks these after every step of a simulated job; testdata/*.txt tells one story for each rule, and
+// testdata/README.md lists which.
 //
 // # The driver's duties
 //

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirstream/weir/internal/base"
@@ -51,6 +52,35 @@ func TestScriptsCoverTheTables(t *testing.T) {
 			}
 			t.Logf("%s%-70s %s", known, cell, seen[cell])
 		}
+	}
+}
+
+// TestEveryScriptIsListed in testdata/README.md, which names no other.
+func TestEveryScriptIsListed(t *testing.T) {
+	raw, err := os.ReadFile("testdata/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(raw)) {
+		cols := strings.Split(line, "|")
+		if len(cols) != 4 || strings.Contains(line, "---") || strings.Contains(line, "| scripts |") {
+			continue
+		}
+		for _, name := range strings.Split(cols[2], ",") {
+			listed[strings.TrimSpace(name)] = true
+		}
+	}
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		if !listed[name] {
+			t.Errorf("testdata/README.md does not say what %s is for", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("testdata/README.md names %q, which does not exist", name)
 	}
 }
 

@@ -198,8 +198,11 @@ func (k *Keyed[K]) restoreTimer(d *rowRestorer, src []byte) (rest []byte, err er
 	if err != nil {
 		return nil, err
 	}
-	if len(src) == 0 || src[0] > 1 {
+	switch {
+	case len(src) == 0:
 		return nil, errShort
+	case src[0] > 1:
+		return nil, corrupt("a timer of the kind %d", src[0])
 	}
 	x.at = base.EventTime(at)
 	set := &k.timers[src[0]].set

@@ -48,20 +48,20 @@ func TestTable(t *testing.T) {
 
 func TestReplaceTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "doc.md")
-	if err := os.WriteFile(file, []byte("before\n"+beginMark+"old\n"+endMark+"after\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("before\n"+costMarks.begin+"old\n"+costMarks.end+"after\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceTable(file, "new\n"); err != nil {
+	if err := replaceTable(file, costMarks, "new\n"); err != nil {
 		t.Fatal(err)
 	}
-	want := "before\n" + beginMark + "\nnew\n\n" + endMark + "after\n"
+	want := "before\n" + costMarks.begin + "\nnew\n\n" + costMarks.end + "after\n"
 	if got, err := os.ReadFile(file); err != nil || string(got) != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 	if err := os.WriteFile(file, []byte("no marks\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceTable(file, "new\n"); err == nil {
+	if err := replaceTable(file, costMarks, "new\n"); err == nil {
 		t.Error("a file without marks is written to")
 	}
 }

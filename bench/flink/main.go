@@ -17,12 +17,17 @@ func main() {
 	flag.Float64Var(&m.scale, "scale", 1, "take this `part` of the records: less for a look, more for a calm figure")
 	flag.StringVar(&m.only, "only", "", "only the workload of this `name`, such as q0")
 	write := flag.String("write", "", "also put the table into this Markdown `file`, between its marks")
+	pressed := flag.Bool("pressure", false, "measure checkpoints under back-pressure instead")
 	flag.Parse()
-	table, err := m.run()
+	measure, marks := m.run, costMarks
+	if *pressed {
+		measure, marks = m.pressureTable, pressureMarks
+	}
+	table, err := measure()
 	if err == nil {
 		fmt.Print(table)
 		if *write != "" {
-			err = replaceTable(*write, table)
+			err = replaceTable(*write, marks, table)
 		}
 	}
 	if err != nil {

@@ -7,11 +7,14 @@ import (
 	"strings"
 )
 
-// Where the table stands in a Markdown file.
-const (
-	beginMark = "<!-- table of bench-flink: begin -->\n"
-	endMark   = "<!-- table of bench-flink: end -->\n"
-)
+// marks are between which lines a table stands in a Markdown file.
+type marks struct{ begin, end string }
+
+func marksOf(name string) marks {
+	return marks{"<!-- table of " + name + ": begin -->\n", "<!-- table of " + name + ": end -->\n"}
+}
+
+var costMarks, pressureMarks = marksOf("bench-flink"), marksOf("bench-flink -pressure")
 
 // table is Markdown: a line about the conditions, a row for each contest, and the starts.
 func table(ledgers []ledger, conditions string) string {
@@ -40,15 +43,15 @@ func (l ledger) row() string {
 }
 
 // replaceTable puts the table between the marks of a file.
-func replaceTable(file, table string) error {
+func replaceTable(file string, m marks, table string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, begun := strings.Cut(string(text), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
+	before, rest, begun := strings.Cut(string(text), m.begin)
+	_, after, ended := strings.Cut(rest, m.end)
 	if !begun || !ended {
-		return fmt.Errorf("%s: the table goes between two lines that are missing:\n%s%s", file, beginMark, endMark)
+		return fmt.Errorf("%s: the table goes between two lines that are missing:\n%s%s", file, m.begin, m.end)
 	}
-	return os.WriteFile(file, []byte(before+beginMark+"\n"+table+"\n"+endMark+after), 0o644)
+	return os.WriteFile(file, []byte(before+m.begin+"\n"+table+"\n"+m.end+after), 0o644)
 }

@@ -27,15 +27,17 @@ type workload struct {
 	parallelism   int // of count
 	snapshots     int // end after so many, counted from record warm on; 0: at the last record
 	profile       string
+	unaligned     bool // checkpoints of pressure
 }
 
 // result is what a child tells its parent, as JSON on its standard output.
 type result struct {
-	Sum        int64   // of all emitted counts: equal on all sides
-	Seconds    float64 // from the start of the job to its end
-	Mallocs    uint64  // from record warm on; parallelism 1 only
-	SyncMicros []int64 // of each snapshot of the counter
-	GCShare    float64 // of the CPU time that the process could have had
+	Sum              int64     // of all emitted counts: equal on all sides
+	Seconds          float64   // from the start of the job to its end
+	Mallocs          uint64    // from record warm on; parallelism 1 only
+	SyncMicros       []int64   // of each snapshot of the counter
+	CheckpointMillis []float64 `json:",omitempty"` // of the last checkpoints, from end to end; pressure only
+	GCShare          float64   // of the CPU time that the process could have had
 }
 
 // children are what can be measured.
@@ -44,6 +46,7 @@ var children = map[string]func(workload) (result, error){
 	"generate": generateOnly,
 	"count":    count,
 	"first":    first,
+	"pressure": pressure,
 }
 
 func runChild(name string, w workload) error {

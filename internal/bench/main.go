@@ -19,6 +19,7 @@ func main() {
 	flag.IntVar(&w.parallelism, "parallelism", 1, "parallelism of count (child)")
 	flag.IntVar(&w.snapshots, "snapshots", 0, "end after so many snapshots, from record warm on (child)")
 	flag.StringVar(&w.profile, "profile", "", "write a CPU profile to this file (child)")
+	flag.BoolVar(&w.unaligned, "unaligned", false, "unaligned checkpoints (child pressure)")
 	flag.Parse()
 	if *child != "" {
 		if err := runChild(*child, w); err != nil {

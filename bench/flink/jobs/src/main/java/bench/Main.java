@@ -40,6 +40,7 @@ public final class Main {
         if (interval > 0) env.enableCheckpointing(interval);
 
         if (workload.equals("wordcount")) WordCount.build(env, records, number("keys", 1_000_000));
+        else if (workload.equals("pressure")) WordCount.pressed(env, records, number("keys", 1_000_000));
         else Queries.build(env, workload, records, Boolean.parseBoolean(text("shuffle", "false")));
 
         JobExecutionResult r = env.execute(workload);

@@ -86,6 +86,7 @@ type Master struct {
 	requests  map[checkpoint.Request]*request
 	asked     checkpoint.Request // the last one
 	stats     Statistics
+	lives     lives
 	unswept   bool // orphans may lie about
 	resets    map[job.Token]*reset
 	end       *job.End
@@ -103,6 +104,7 @@ func New(o Options) (*Master, error) {
 	}
 	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
+		lives:    newLives(o.Graph.Subtasks()),
 		requests: map[checkpoint.Request]*request{}}
 	if err := checkProviders(o.Graph); err != nil {
 		return nil, err
@@ -247,6 +249,7 @@ func (m *Master) post(do func()) { m.box.post(do) }
 // step gives the machine an event, and performs what it wants done, in order. What performing raises is posted, never
 // stepped: it comes behind.
 func (m *Master) step(e job.Event) {
+	m.observe(e)
 	for _, a := range m.machine.Step(m.now(), e) {
 		m.perform(a)
 	}

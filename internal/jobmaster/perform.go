@@ -18,6 +18,7 @@ func (m *Master) perform(a job.Action) {
 	switch a := a.(type) {
 	case job.CancelTasks:
 		for _, x := range a.Tasks {
+			m.lives.canceling(x)
 			m.send(x, worker.Cancel{})
 		}
 	case job.ResetOperators:
@@ -33,6 +34,7 @@ func (m *Master) perform(a job.Action) {
 	case job.RecordEnd:
 		m.recordEnd(a)
 	case job.ReportRestart:
+		m.lives.failed(a.Failure)
 		m.log.Warn(a.String())
 	case job.End:
 		m.end = &a
@@ -184,6 +186,7 @@ func (m *Master) store(a checkpoint.Store) {
 // discard deletes a checkpoint that was given up or retired. Late files of one that was given up are deleted by deleting it
 // again; those of one that is not (its ID is not among the discarded) are left to the sweep of orphans.
 func (m *Master) discard(a checkpoint.Discard) {
+	m.stats.discarded(a.ID)
 	location := a.Location
 	if location == "" {
 		location = m.discarded.get(a.ID)

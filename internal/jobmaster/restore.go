@@ -101,7 +101,7 @@ func (m *Master) deploy(a job.DeployTasks) {
 	specs := make([]task.Spec, 0, len(a.Tasks))
 	restore, err := m.restoring(a.From)
 	if restore != nil && err == nil {
-		m.stats.Restored = a.From.ID
+		m.stats.restored(a.From)
 		m.log.Info(fmt.Sprintf("Restoring the job from checkpoint %d.", a.From.ID), "kind", a.From.Kind.String(), "location", restore.point.Location)
 		if dropped := restore.match.Dropped; len(dropped) > 0 {
 			m.log.Warn("State that the program has no place for is dropped, as --allowNonRestoredState says.", "dropped", strings.Join(dropped, "; "))
@@ -109,6 +109,7 @@ func (m *Master) deploy(a job.DeployTasks) {
 	}
 	for _, x := range a.Tasks {
 		m.links[x.Task] = &link{exec: x}
+		m.lives.deployed(x)
 		if err != nil {
 			continue
 		}

@@ -15,80 +15,19 @@ import (
 type Status struct {
 	job.Report
 	Checkpoints Statistics
-}
-
-// Statistics are counts and the last entries of the history of checkpoints, savepoints included.
-type Statistics struct {
-	Triggered, Completed, Failed int
-	// InProgress have begun and not ended.
-	InProgress int
-	// History is the last ones, oldest first.
-	History []CheckpointStats
-	// Restored is the checkpoint of the last restore; 0: there was none.
-	Restored base.CheckpointID
-}
-
-// CheckpointStats is one entry of the history.
-type CheckpointStats struct {
-	ID       base.CheckpointID
-	Kind     checkpoint.Kind
-	What     checkpoint.Progress
-	Location string
-	Wall     time.Time     // when it was triggered
-	Duration time.Duration // until its end
-	Bytes    int64         // of all states
-	Reason   checkpoint.Reason
-	Err      error
-}
-
-// historyKept is Flink's web.checkpoints.history.
-const historyKept = 10
-
-// begun, wrote and ended follow one checkpoint through the history.
-func (s *Statistics) begun(r checkpoint.Report) {
-	s.Triggered++
-	s.InProgress++
-	s.History = append(s.History, CheckpointStats{ID: r.ID, Kind: r.Kind, What: r.What})
-	if len(s.History) > historyKept {
-		s.History = slices.Delete(s.History, 0, 1)
-	}
-}
-
-func (s *Statistics) wrote(id base.CheckpointID, bytes int64) {
-	if e := s.entry(id); e != nil {
-		e.Bytes = bytes
-	}
-}
-
-func (s *Statistics) ended(r checkpoint.Report) {
-	if r.What == checkpoint.Succeeded {
-		s.Completed++
-	} else {
-		s.Failed++
-	}
-	if r.ID == 0 {
-		return
-	}
-	s.InProgress--
-	if e := s.entry(r.ID); e != nil {
-		e.What, e.Location, e.Wall, e.Duration, e.Reason, e.Err = r.What, r.Location, time.Unix(0, r.Wall), r.Duration, r.Reason, r.Err
-	}
-}
-
-func (s *Statistics) entry(id base.CheckpointID) *CheckpointStats {
-	for i := range s.History {
-		if s.History[i].ID == id {
-			return &s.History[i]
-		}
-	}
-	return nil
+	// Tasks are the current executions, by base.Task.
+	Tasks []TaskStatus
+	// Since is when the job came into each status; zero: it did not.
+	Since [job.Suspended + 1]time.Time
+	// Exceptions are the last failures, oldest first.
+	Exceptions []Exception
 }
 
 // report logs and counts what the checkpoint coordinator tells, in Flink's words.
 func (m *Master) report(r checkpoint.Report) {
 	switch r.What {
 	case checkpoint.Begun:
-		m.stats.begun(r)
+		m.stats.begun(r, m.options.Graph.Subtasks())
 		m.log.Info(fmt.Sprintf("Triggering checkpoint %d (type=%s) @ %d for job %s.", r.ID, typeOf(r), r.Wall/int64(time.Millisecond), m.options.ID))
 	case checkpoint.Succeeded:
 		m.stats.ended(r)
@@ -146,6 +85,10 @@ func (m *Master) failedText(r checkpoint.Report) string {
 
 // reportStatus logs a change of the job's status.
 func (m *Master) reportStatus(a job.ReportStatus) {
+	m.lives.job[a.Status] = time.Now()
+	if a.Status == job.Failed {
+		m.lives.failed(failureOf(a.Err))
+	}
 	switch {
 	case a.Status == job.Failed:
 		m.log.Error("The job is FAILED.", "error", a.Err)
@@ -172,7 +115,6 @@ func (m *Master) Status() Status {
 }
 
 func (m *Master) status() Status {
-	s := Status{Report: m.machine.Status(), Checkpoints: m.stats}
-	s.Checkpoints.History = slices.Clone(m.stats.History)
-	return s
+	return Status{Report: m.machine.Status(), Checkpoints: m.stats.clone(), Tasks: slices.Clone(m.lives.tasks), Since: m.lives.job,
+		Exceptions: slices.Clone(m.lives.exceptions)}
 }

@@ -141,6 +141,37 @@ func TestUnalignedUnderBackPressure(t *testing.T) {
 	}
 }
 
+// TestUnalignedBehindFinishedSources: nothing sends a barrier into full queues any more, and they need not be emptied for it.
+func TestUnalignedBehindFinishedSources(t *testing.T) {
+	const n = 600
+	inLab(t, func(l *lab) {
+		unaligned := func(env *Env) *Env { env.Checkpoints().Unaligned = true; return env }
+		into := &notes{}
+		r := l.start(slowJob(unaligned(l.env(2)), n, pathways["by key"], into))
+		r.pass(50 * time.Millisecond)
+		path := ""
+		for range 3 { // the sources finish with the first
+			began := time.Now()
+			r.checkpoint()
+			if took := time.Since(began); took > 150*time.Millisecond {
+				t.Errorf("the checkpoint took %v", took)
+			}
+			path = r.handle.Status().Checkpoints.History[len(r.handle.Status().Checkpoints.History)-1].Location
+			r.pass(10 * time.Millisecond)
+		}
+		r.kill()
+		into.take()
+		r = l.start(slowJob(unaligned(l.resumed(2, path)), n, pathways["by key"], into))
+		r.finish()
+		want := make([]string, slowKeys)
+		for k := range want {
+			want[k] = fmt.Sprintf("%d: %d", k, 2*((n-k)/slowKeys+min(k, 1)))
+		}
+		slices.Sort(want)
+		expect(t, into.takeSorted(), want...)
+	})
+}
+
 func inFlight(m *snapshot.Metadata) (records int64) {
 	for _, o := range m.Operators {
 		for _, s := range o.Subtasks {

@@ -195,6 +195,8 @@ func (c *Channel) pushLocked(e Element) {
 		}
 	case e.Kind == Barrier:
 		c.barrierSentLocked(e.Barrier)
+	case e.Kind == EndOfPartition:
+		c.endedLocked()
 	}
 }
 

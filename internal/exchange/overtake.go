@@ -22,6 +22,8 @@ type Urgent struct {
 	Barrier *checkpoint.Barrier
 	// Announced: the barrier stands in the queue. Else it has overtaken what is there.
 	Announced bool
+	// Ended: there is no barrier, and none will come: the sender has ended while its records were recorded. All are.
+	Ended bool
 }
 
 // Urgent takes what has come so, in the order of its arrival; nil: nothing has. It costs one atomic load where nothing has.
@@ -76,6 +78,14 @@ func (c *Channel) barrierSentLocked(b *checkpoint.Barrier) {
 	}
 }
 
+// endedLocked hears that the sender has sent its last element, which is the last in the queue.
+func (c *Channel) endedLocked() {
+	if id := c.recording; id != 0 {
+		c.recording, c.barrier, c.ahead = 0, id, c.length-1
+		c.gate.urgeLocked(Urgent{Channel: c.number, Ended: true})
+	}
+}
+
 func (c *Channel) stopRecordingLocked(id base.CheckpointID) {
 	if c.recording <= id {
 		c.recording = 0
@@ -122,8 +132,8 @@ func (g *Gate) Seal(i int) {
 }
 
 // Record keeps what is in flight in channel i for checkpoint id: what is queued before its barrier, and if that has not come
-// yet, what is sent until it does.
-func (g *Gate) Record(i int, id base.CheckpointID) {
+// yet, what is sent until it does. over: it cannot come any more, as the sender has ended; all that it sent is kept.
+func (g *Gate) Record(i int, id base.CheckpointID) (over bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.channels[i]
@@ -133,6 +143,8 @@ func (g *Gate) Record(i int, id base.CheckpointID) {
 		n = c.ahead
 	case announced >= 0:
 		n = announced
+	case c.length > 0 && c.atLocked(c.length-1).Kind == EndOfPartition:
+		c.barrier, c.ahead, over = id, c.length-1, true
 	default:
 		c.recording = id
 	}
@@ -142,6 +154,7 @@ func (g *Gate) Record(i int, id base.CheckpointID) {
 			c.recorded = append(c.recorded, e.Payload)
 		}
 	}
+	return over
 }
 
 // Recorded ends Record, and gives what was kept, in order: the caller releases it.

@@ -34,6 +34,7 @@ type flight struct {
 // recording is what the task gathers for one checkpoint.
 type recording struct {
 	id      base.CheckpointID
+	barrier checkpoint.Barrier
 	flights []flight // the rest of the batch at hand, or nothing; then, when it is over, all
 	record  []bool   // by channel
 }
@@ -44,9 +45,16 @@ func (t *Task) urgent() error {
 		return nil
 	}
 	for _, u := range t.spec.Gate.Urgent() {
-		var e checkpoint.HandlerEvent = checkpoint.BarrierArrived{Channel: u.Channel, Barrier: *u.Barrier, Priority: true}
-		if u.Announced {
+		var e checkpoint.HandlerEvent
+		switch {
+		case u.Announced:
 			e = checkpoint.BarrierAnnounced{Channel: u.Channel, Barrier: *u.Barrier}
+		case !u.Ended:
+			e = checkpoint.BarrierArrived{Channel: u.Channel, Barrier: *u.Barrier, Priority: true}
+		case t.recording != nil:
+			e = checkpoint.BarrierArrived{Channel: u.Channel, Barrier: t.recording.barrier, Priority: true}
+		default: // given up meanwhile
+			continue
 		}
 		if err := t.handle(e); err != nil {
 			return err
@@ -64,19 +72,24 @@ func (t *Task) prioritize(a checkpoint.Prioritize) error {
 	return t.handle(checkpoint.BarrierArrived{Channel: a.Channel, Barrier: *b, Priority: true})
 }
 
-// startRecording begins to gather what is in flight in the channels of record.
-func (t *Task) startRecording(id base.CheckpointID, record []bool) {
-	r := &recording{id: id, record: record}
-	if b := t.loop.batch; b != nil && record[t.loop.channel] {
-		b.Retain(1)
-		r.flights = append(r.flights, flight{t.loop.channel, b, t.loop.offset})
-	}
-	for i, yes := range record {
-		if yes {
-			t.spec.Gate.Record(i, id)
-		}
+// startRecording begins to gather what is in flight in the channels of record. On a channel whose sender has ended no barrier will
+// come; its end, which lies behind all records, counts as one, and overtakes as one.
+func (t *Task) startRecording(b checkpoint.Barrier, record []bool) error {
+	r := &recording{id: b.ID, barrier: b, record: record}
+	if rest := t.loop.batch; rest != nil && record[t.loop.channel] {
+		rest.Retain(1)
+		r.flights = append(r.flights, flight{t.loop.channel, rest, t.loop.offset})
 	}
 	t.recording = r
+	for i, yes := range record {
+		if !yes || !t.spec.Gate.Record(i, b.ID) {
+			continue
+		}
+		if err := t.handle(checkpoint.BarrierArrived{Channel: i, Barrier: b, Priority: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopRecording gives what was gathered to the upload.

@@ -133,7 +133,9 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	}
 	recording := slices.Contains(a.Record, true)
 	if recording {
-		t.startRecording(b.ID, a.Record)
+		if err := t.startRecording(b, a.Record); err != nil {
+			return err
+		}
 	}
 	parts := make([]operator.Part, len(t.chain.operators))
 	for i, op := range t.chain.operators {

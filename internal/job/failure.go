@@ -73,5 +73,8 @@ func replyError(r checkpoint.Reply) error {
 	if r.Reason == checkpoint.NoReason {
 		return r.Err
 	}
+	if d, ok := r.Err.(*checkpoint.DeclineError); ok && d.Reason == r.Reason { // it says so already
+		return d
+	}
 	return &checkpoint.DeclineError{Reason: r.Reason, Err: r.Err}
 }

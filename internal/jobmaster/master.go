@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"log/slog"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -285,4 +288,15 @@ func (m *Master) watch(done <-chan struct{}, who string) *time.Timer {
 func permanent(err error) bool {
 	var marked interface{ NonRecoverable() bool }
 	return errors.Is(err, storage.ErrDamaged) || errors.Is(err, state.ErrCorrupt) || errors.As(err, &marked) && marked.NonRecoverable()
+}
+
+// triggerError marks an I/O error of an enumerator or a hook as what it is, so that it is counted among the checkpoint's failures.
+func triggerError(err error) error {
+	var errno syscall.Errno
+	var path *iofs.PathError
+	var connection *net.OpError
+	if errors.As(err, &errno) || errors.As(err, &path) || errors.As(err, &connection) {
+		return &checkpoint.DeclineError{Reason: checkpoint.IOFailure, Err: err}
+	}
+	return err
 }

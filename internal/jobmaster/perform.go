@@ -126,7 +126,7 @@ func (m *Master) snapshotHook(a checkpoint.SnapshotHook) {
 		if err != nil {
 			err = fmt.Errorf("master hook %q: %w", hook.ID(), err)
 		}
-		return m.answer(checkpoint.HookSnapped{Token: a.Token, State: state, Err: err})
+		return m.answer(checkpoint.HookSnapped{Token: a.Token, State: state, Err: triggerError(err)})
 	})
 }
 

@@ -193,7 +193,7 @@ func (r *runner) post(e errand) {
 // snapshot asks for the state; the answer comes, whatever happens.
 func (r *runner) snapshot(token checkpoint.Token, id base.CheckpointID) {
 	answer := func(state []byte, err error) {
-		e := checkpoint.OperatorSnapped{Token: token, Err: err}
+		e := checkpoint.OperatorSnapped{Token: token, Err: triggerError(err)}
 		if err == nil {
 			e.State = state
 		}

@@ -155,7 +155,7 @@ func (c *Channel) put(e Element) {
 		return
 	}
 	c.pushLocked(e)
-	ring := c.offerLocked()
+	ring := c.offerLocked() || len(g.urgent) > 0 // who waits for room only must hear of an announcement
 	g.mu.Unlock()
 	if ring {
 		g.bell.Ring()

@@ -24,9 +24,9 @@ type In[T any] interface {
 
 // Emitter is the output of an operator: it gathers the records of one slice of input and pushes them on.
 //
-// Emit stores by index into arrays of fixed length, which is small enough to be inlined into the user's function. An error
-// further down the chain is kept until the operator asks for it, after each slice; what is emitted in between is dropped, as
-// the task is about to fail.
+// Emit stores at a place that Next finds in arrays of fixed length: so it is small enough to be inlined into the user's
+// function, and a large record is copied once, where as an argument it would be twice. An error further down the chain is kept
+// until the operator asks for it, after each slice; what is emitted in between is dropped, as the task is about to fail.
 type Emitter[T any] struct {
 	values []T
 	times  []base.EventTime
@@ -70,14 +70,18 @@ func (e *Emitter[T]) At(t base.EventTime) { e.time = t }
 func (e *Emitter[T]) Time() base.EventTime { return e.time }
 
 // Emit sends v with the timestamp set by At.
-func (e *Emitter[T]) Emit(v T) {
+func (e *Emitter[T]) Emit(v T) { *e.Next() = v }
+
+// Next is the place of a record with the timestamp set by At, for the caller to fill before it emits anything else.
+func (e *Emitter[T]) Next() *T {
 	i := e.n
-	e.values[i] = v
-	e.times[i] = e.time
-	e.n = i + 1
-	if e.n == len(e.values) {
+	if i >= len(e.values) {
 		e.push()
+		i = 0
 	}
+	e.n = i + 1
+	e.times[i] = e.time
+	return &e.values[i]
 }
 
 // Pending is true where records wait for Push or Flush.
@@ -98,11 +102,33 @@ func (e *Emitter[T]) EmitAt(v T, t base.EventTime) {
 	e.time = own
 }
 
+// Pass sends on the records [from, to) of a batch that was lent, as they are. A long run is lent in turn, a short one copied.
+func (e *Emitter[T]) Pass(b *Batch[T], from, to int) {
+	if to-from >= lendLeast {
+		e.Push()
+		e.hop.push(b.Values[from:to], b.Times[from:to])
+		return
+	}
+	for ; from < to; from++ {
+		e.time = b.Times[from]
+		*e.Next() = b.Values[from]
+	}
+}
+
+// lendLeast is the least number of records that Pass lends: what a push costs, many copies cost.
+const lendLeast = 16
+
 // push lends what was gathered to the receivers.
 func (e *Emitter[T]) push() {
-	h := &e.hop
-	h.batch.Values, h.batch.Times = e.values[:e.n], e.times[:e.n]
-	h.sent += e.n
+	e.hop.push(e.values[:e.n], e.times[:e.n])
+	clear(e.values[:e.n])
+	e.n = 0
+}
+
+// push lends records to the receivers.
+func (h *hop[T]) push(values []T, times []base.EventTime) {
+	h.batch.Values, h.batch.Times = values, times
+	h.sent += len(values)
 	if h.stamp != nil && h.err == nil {
 		h.err = h.stamp(&h.batch)
 	}
@@ -112,8 +138,6 @@ func (e *Emitter[T]) push() {
 		}
 		h.err = in.Push(&h.batch)
 	}
-	clear(h.batch.Values)
-	e.n = 0
 }
 
 // Flush pushes what was gathered, and returns the first error of the chain behind.

@@ -15,7 +15,7 @@ import (
 // Records in flight as bytes: batches one after another, those of one sender in the order in which they were sent. Hashes are
 // not written: whoever reads them may have another key, or other parallelism.
 //
-//	batch = sender:uvarint count:uvarint length:u32 { time:u64 }*count { value }*count      length: of times and values, in bytes
+//	batch = sender:uvarint count:uvarint length:u64 { time:u64 }*count { value }*count      length: of times and values, in bytes
 //
 // docs/format/checkpoint.md draws them too.
 
@@ -34,7 +34,7 @@ type Share struct {
 	Old, OldParallelism int
 }
 
-const batchHead = 4
+const batchHead = 8 // bytes of length
 
 // Append implements Reader.
 func (r *reader[T]) Append(dst []byte, sender int, p exchange.Payload, from int) ([]byte, error) {
@@ -56,10 +56,7 @@ func (r *reader[T]) Append(dst []byte, sender int, p exchange.Payload, from int)
 			return dst, err
 		}
 	}
-	if len(dst)-start > 1<<31 {
-		return dst, fmt.Errorf("a batch of %d records in flight has %d bytes", len(values), len(dst)-start)
-	}
-	binary.LittleEndian.PutUint32(dst[start-batchHead:], uint32(len(dst)-start))
+	binary.LittleEndian.PutUint64(dst[start-batchHead:], uint64(len(dst)-start))
 	return dst, nil
 }
 
@@ -113,8 +110,8 @@ func cutBatch(records []byte) (sender int, body []byte, count int, rest []byte, 
 		return 0, nil, 0, nil, errInFlight
 	}
 	rest = records[n+m+batchHead:]
-	length := int(binary.LittleEndian.Uint32(records[n+m:]))
-	if length > len(rest) || k > uint64(length)/8 {
+	length := binary.LittleEndian.Uint64(records[n+m:])
+	if length > uint64(len(rest)) || k > length/8 {
 		return 0, nil, 0, nil, errInFlight
 	}
 	return int(s), rest[:length], int(k), rest[length:], nil

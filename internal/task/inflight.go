@@ -211,9 +211,9 @@ func (t *Task) restoreFlight(p snapshot.InFlightPart, queued [][]exchange.Payloa
 		if l.Edge.ID(l.From, l.To) == p.Edge {
 			share.Kind = l.Kind
 			first := slices.IndexFunc(t.chain.channels, func(c channel) bool { return c.link == i })
-			n := len(l.Senders(t.spec.Subtask))
+			senders := l.Senders(t.spec.Subtask)
 			return t.chain.readers[first].Restore(records, share, func(sender int, b exchange.Payload) error {
-				to := first + sender%n // one sender's stay in one channel, and so in order
+				to := first + channelOf(senders, sender)
 				queued[to] = append(queued[to], b)
 				return nil
 			})
@@ -225,6 +225,15 @@ func (t *Task) restoreFlight(p snapshot.InFlightPart, queued [][]exchange.Payloa
 		}
 	}
 	return fmt.Errorf("the task has no such edge")
+}
+
+// channelOf is the channel, counted from the first of its link, for the records of a sender: his own, behind which his new ones will come;
+// of one who sends here no more any, but one, so that his stay in order.
+func channelOf(senders []int, sender int) int {
+	if i := slices.Index(senders, sender); i >= 0 {
+		return i
+	}
+	return sender % len(senders)
 }
 
 // pushFlight pushes records into the middle of the chain.

@@ -56,7 +56,7 @@ func (t *Task) perform(a checkpoint.HandlerAction) error {
 		t.dropRecording(a.ID)
 		t.writing[a.ID].stop()
 	case checkpoint.ForwardCancel:
-		return t.broadcast(exchange.Element{Kind: exchange.CancelMarker, ID: a.ID})
+		t.forwardCancel(a.ID)
 	case checkpoint.Ack:
 		t.spec.Up.Report(checkpoint.TaskAcked{Exec: x, ID: a.ID, State: a.State, Ended: a.Ended})
 	case checkpoint.Decline:
@@ -85,6 +85,13 @@ func (t *Task) each(call func(operator.Operator) error) error {
 		}
 	}
 	return nil
+}
+
+// forwardCancel sends a cancel marker, before half-filled batches: it divides no records, and must not wait for room.
+func (t *Task) forwardCancel(id base.CheckpointID) {
+	for _, w := range t.chain.writers {
+		w.Partition().Broadcast(exchange.Element{Kind: exchange.CancelMarker, ID: id})
+	}
 }
 
 // broadcast sends a control element to all outputs, behind everything that was emitted.
@@ -125,7 +132,7 @@ type upload struct {
 // snapshot sends the barrier on and takes the synchronous part in one step, then starts the upload. An error here is one of
 // an operator's own code and fails the task; an error of the upload only declines the checkpoint.
 func (t *Task) snapshot(a checkpoint.Snapshot) error {
-	b, begun := a.Barrier, time.Now()
+	b, begun := a.Barrier.Restored(), time.Now()
 	for _, w := range t.chain.writers {
 		if err := w.Barrier(b); err != nil {
 			return err

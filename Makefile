@@ -5,6 +5,7 @@ SEED ?=
 SIM_SECONDS ?= 60
 SOAK_SECONDS ?=
 TRIALS ?= 1000
+COMBINATIONS ?= 1280
 PROCESSES ?= 50
 BENCH_FLINK ?=
 
@@ -59,8 +60,8 @@ sim: ## simulate the protocol and find planted faults: SIM_SECONDS=60, SEED= to 
 	@cd internal/checkpoint && SIM_SECONDS=$(SIM_SECONDS) SEED=$(SEED) ../../bin/checkpoint.test \
 		-test.run 'TestSimulation$$|TestPlantedFaults' -test.v
 
-soak: ## jobs through failures of every kind: TRIALS=1000 by seed, SOAK_SECONDS=600 of kills, SEED= to begin with
-	TRIALS=$(TRIALS) PROCESSES=$(PROCESSES) SEED=$(SEED) go test ./internal/trial -run 'TestTrials|TestProcesses' -count=1 -timeout 0
+soak: ## jobs through failures of every kind: TRIALS=1000 and COMBINATIONS=1280 by seed, SOAK_SECONDS=600 of kills, SEED= to begin with
+	TRIALS=$(TRIALS) COMBINATIONS=$(COMBINATIONS) PROCESSES=$(PROCESSES) SEED=$(SEED) go test ./internal/trial -run 'TestTrials|TestCombinations|TestProcesses' -count=1 -timeout 0
 	SOAK_SECONDS=$(or $(SOAK_SECONDS),600) SEED=$(SEED) go test ./examples/j1 -run TestSoak -count=1 -timeout 0 -v
 
 soak-count: ## a keyed count at 200,000 records/s, a checkpoint each 200 ms, an error each 20 s: SOAK_SECONDS=1800; does anything grow?

@@ -38,6 +38,7 @@ type trial struct {
 	forks              int
 	refused            int // parallelisms
 	forked             bool
+	overtaken          int64 // records in flight that a crash has left
 }
 
 // journal keeps what a job logs.
@@ -146,7 +147,7 @@ func (tr *trial) start(n, parallelism int) *life {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{world: tr.world, cancel: cancel, ended: make(chan error, 1), over: ctx, up: make(chan struct{}), taken: make(chan taken, len(tr.Spares))}
 	tr.equip(l.world.broker)
-	env := tr.env(tr.from, parallelism, "/checkpoints")
+	env := tr.env(tr.from, parallelism, checkpoints)
 	programOf(tr.Program).build(env, stage{records: tr.Records, rate: tr.Rate, faults: tr.faults, sink: topic{l.world.broker, tr.faults}.sink()})
 	disk := storage.Faulty(slow(l.world.disk, tr.Slow, tr.rng.Uint64()), tr.disk...)
 	ctx = cluster.WithTuning(ctx, func(j *cluster.Job) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/storage"
 )
 
 // A life ends when the job has, or as its plan says:
@@ -74,6 +76,7 @@ func (tr *trial) end(l *life, e ending) (done bool, err error) {
 	}
 	tr.crashes++
 	tr.world = world{l.world.disk.CrashClone(tr.rng), l.world.broker.clone()}
+	tr.overtaken += overtaken(tr.world.disk)
 	l.cancel()
 	<-l.ended
 	tr.from = latest
@@ -105,6 +108,9 @@ func (tr *trial) stop(l *life, e ending) (done bool, err error) {
 
 // savepoints is the directory of all of them.
 const savepoints = "/savepoints"
+
+// checkpoints is that of the job's own.
+const checkpoints = "/checkpoints"
 
 // stoppedShort finds the savepoint that the error names of a job whose stop failed when the savepoint was complete.
 var stoppedShort = regexp.MustCompile(`A savepoint has been created at: (\S+),`)
@@ -210,4 +216,34 @@ func (b *broker) before(checkpoint int64) *broker {
 	}
 	c.order = slices.DeleteFunc(c.order, func(id string) bool { return c.txns[id].State != committed })
 	return c
+}
+
+// overtaken is how many records in flight the newest checkpoint has, where there is one.
+func overtaken(fs storage.FS) (records int64) {
+	jobs, _ := fs.List(checkpoints)
+	for _, job := range jobs {
+		var newest *snapshot.Metadata
+		dir := checkpoints + "/" + job.Name
+		entries, _ := fs.List(dir)
+		for _, e := range entries {
+			if m, _, err := storage.ReadMetadata(fs, dir+"/"+e.Name); err == nil && (newest == nil || m.ID > newest.ID) {
+				newest = m
+			}
+		}
+		if newest != nil {
+			records += inFlight(newest)
+		}
+	}
+	return records
+}
+
+func inFlight(m *snapshot.Metadata) (records int64) {
+	for _, o := range m.Operators {
+		for _, s := range o.Subtasks {
+			for _, h := range s.InFlight {
+				records += h.Records
+			}
+		}
+	}
+	return records
 }

@@ -18,17 +18,19 @@ type plan struct {
 	Records int64
 	Rate    float64
 
-	Parallelism  []int // of each life
-	Lives        []ending
-	Spares       []spare
-	Batch, Queue int
-	Chaining     bool
-	Directory    bool
-	Inline       bool // state lies in the metadata
-	AtLeastOnce  bool
-	Interval     time.Duration
-	Concurrent   int
-	Tolerable    int
+	Parallelism    []int // of each life
+	Lives          []ending
+	Spares         []spare
+	Batch, Queue   int
+	Chaining       bool
+	Directory      bool
+	Inline         bool // state lies in the metadata
+	AtLeastOnce    bool
+	Unaligned      bool
+	AlignedTimeout time.Duration
+	Interval       time.Duration
+	Concurrent     int
+	Tolerable      int
 
 	User     []fault
 	Storage  []storageFault
@@ -48,6 +50,9 @@ func draw(seed uint64) plan {
 		AtLeastOnce: r.IntN(5) == 0, Interval: time.Duration(one(10, 20, 50, 100)) * time.Millisecond, Concurrent: one(1, 1, 2),
 		Tolerable: one(0, 2, -1), Slow: time.Duration(one(0, 1, 1, 5)) * time.Millisecond,
 		Work: time.Duration(one(0, 1000, 5000, 20_000)) * time.Microsecond,
+	}
+	if !p.AtLeastOnce && r.IntN(2) == 0 {
+		p.Unaligned, p.Concurrent, p.AlignedTimeout = true, 1, time.Duration(one(0, 5, 50))*time.Millisecond
 	}
 	if p.Rate = float64(one(0, 1000, 3000, 10000)); p.Rate+float64(p.Work) > 0 && r.IntN(4) > 0 {
 		p.drawLives(r)
@@ -95,8 +100,8 @@ func (p *plan) drawFaults(r *rand.Rand) {
 func (p plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d at %v/s, parallelism %v, lives %v, batches of %d, queues of %d, chaining %v, directory %v, inline %v, at least once %v, "+
-		"every %v, %d at once, %d tolerated, slow %v, work %v", p.Program, p.Records, p.Rate, p.Parallelism, p.Lives, p.Batch, p.Queue, p.Chaining, p.Directory,
-		p.Inline, p.AtLeastOnce, p.Interval, p.Concurrent, p.Tolerable, p.Slow, p.Work)
+		"unaligned %v after %v, every %v, %d at once, %d tolerated, slow %v, work %v", p.Program, p.Records, p.Rate, p.Parallelism, p.Lives, p.Batch, p.Queue, p.Chaining, p.Directory,
+		p.Inline, p.AtLeastOnce, p.Unaligned, p.AlignedTimeout, p.Interval, p.Concurrent, p.Tolerable, p.Slow, p.Work)
 	if len(p.Spares) > 0 {
 		fmt.Fprintf(&b, "; savepoints %v", p.Spares)
 	}
@@ -134,6 +139,7 @@ func (p plan) env(from string, parallelism int, dir string) *weir.Env {
 	}
 	c := env.EnableCheckpointing(p.Interval, mode)
 	c.MaxConcurrent, c.TolerableFailures, c.Timeout = p.Concurrent, p.Tolerable, 20*time.Second
+	c.Unaligned, c.AlignedTimeout = p.Unaligned, p.AlignedTimeout
 	if p.Directory {
 		c.Storage = dir
 		if !p.Inline {

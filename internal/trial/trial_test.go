@@ -49,10 +49,14 @@ func TestTrials(t *testing.T) {
 }
 
 // tally is what trials have met.
-type tally struct{ crashes, cancels, stops, failedStops, forks, struck, refused, exact int }
+type tally struct {
+	crashes, cancels, stops, failedStops, forks, struck, refused, exact int
+	overtaken                                                           int64
+}
 
 func (s *tally) enter(tr *trial) {
 	s.crashes += tr.crashes
+	s.overtaken += tr.overtaken
 	s.cancels += tr.cancels
 	s.stops += tr.stops
 	s.failedStops += tr.failedStops
@@ -65,7 +69,7 @@ func (s *tally) enter(tr *trial) {
 }
 
 func (s tally) String() string {
-	return fmt.Sprintf("%d exactly once, %d crashes, %d cancellations, %d stops with savepoints and %d that failed when they were complete, "+
-		"%d restores of other savepoints, %d faults of user code, %d refused parallelisms", s.exact, s.crashes, s.cancels, s.stops, s.failedStops,
+	return fmt.Sprintf("%d exactly once, %d crashes that left %d records in flight, %d cancellations, %d stops with savepoints and %d that failed when they were complete, "+
+		"%d restores of other savepoints, %d faults of user code, %d refused parallelisms", s.exact, s.crashes, s.overtaken, s.cancels, s.stops, s.failedStops,
 		s.forks, s.struck, s.refused)
 }

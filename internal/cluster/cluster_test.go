@@ -179,10 +179,6 @@ func TestWhereTheJobStartsFrom(t *testing.T) {
 		if _, err := Run(done, p.job(t, fs, "execution.state-recovery.path=/nowhere")); err == nil || !strings.Contains(err.Error(), "/nowhere") {
 			t.Errorf("a path that is not there: %v", err)
 		}
-		atLeastOnce := p.job(t, fs, "execution.checkpointing.unaligned.enabled=true", "execution.checkpointing.mode=AT_LEAST_ONCE")
-		if _, err := Run(done, atLeastOnce); err == nil || !strings.Contains(err.Error(), "unaligned") {
-			t.Errorf("unaligned, at least once: %v", err)
-		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/jobmaster"
 	"github.com/weirstream/weir/internal/storage"
 )
@@ -147,10 +148,16 @@ func TestARefusedStartChangesNothing(t *testing.T) {
 		p := &program{ledger: newLedger()}
 		fs := crashAfter(t, p, storage.Memory(), 100*time.Millisecond, "execution.checkpointing.num-retained=2")
 		all := chks(t, fs)
-		other := p.job(t, fs, from(all[0]), claimSetting)
-		other.Graph.Vertices[0].Nodes[0].UID = "renamed"
-		if _, err := Run(t.Context(), other); err == nil || !strings.Contains(err.Error(), "numbers") {
-			t.Errorf("got %v", err)
+		for want, change := range map[string]func(n *graph.Node){
+			"--allowNonRestoredState":            func(n *graph.Node) { n.UID = "renamed" },
+			`state "splits" is stored as oplist`: func(n *graph.Node) { n.Schemas[0].Value = `"string"` },
+		} {
+			other := p.job(t, fs, from(all[0]), claimSetting)
+			other.Started = func(*Handle) { t.Errorf("it is started, where is %s", want) }
+			change(other.Graph.Vertices[0].Nodes[0])
+			if _, err := Run(t.Context(), other); err == nil || !strings.Contains(err.Error(), "numbers") || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v", err)
+			}
 		}
 		wantLatest(t, fs, all[1])
 		if exists(fs, path.Join(all[0], "_claimed")) {

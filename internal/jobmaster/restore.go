@@ -14,6 +14,7 @@ import (
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/state"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
 )
@@ -24,7 +25,7 @@ func (m *Master) restorable(p Point) error {
 	if err == nil {
 		var match *snapshot.Match
 		if match, err = m.match(p); err == nil {
-			err = errors.Join(assignable(m.options.Graph, match), recordsFit(match))
+			err = errors.Join(assignable(m.options.Graph, match), statesFit(m.options.Graph, match), recordsFit(match))
 		}
 	}
 	if err != nil {
@@ -35,6 +36,23 @@ func (m *Master) restorable(p Point) error {
 
 func (m *Master) match(p Point) (*snapshot.Match, error) {
 	return p.Metadata.Match(program(m.options.Graph, m.options.Hooks), m.options.AllowNonRestored)
+}
+
+// statesFit refuses states whose type has changed.
+func statesFit(g *graph.Job, match *snapshot.Match) error {
+	var all []error
+	for _, v := range g.Vertices {
+		for _, n := range v.Nodes {
+			o := match.Operators[n.StateID()]
+			if o == nil {
+				continue
+			}
+			if err := state.CheckSchemas(o.Schemas, n.Schemas); err != nil {
+				all = append(all, fmt.Errorf("operator %s: %w", n.Label(), err))
+			}
+		}
+	}
+	return errors.Join(all...)
 }
 
 // recordsFit refuses records in flight whose type has changed in a way that cannot be followed.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strconv"
 
@@ -12,6 +13,25 @@ import (
 // compared: a type may be renamed, or moved to another package. Names of fields are.
 func sameSchema(a, b snapshot.StateSchema) bool {
 	return a.Kind == b.Kind && sameAvro(a.MapKey, b.MapKey) && sameAvro(a.Value, b.Value)
+}
+
+// CheckSchemas refuses, before anything runs, what a restore would refuse: stored states that keep their name, but not their type. (Which of
+// the others are renamed, only the operator knows.)
+func CheckSchemas(stored, declared []snapshot.StateSchema) error {
+	var all []error
+	for _, s := range stored {
+		for _, d := range declared {
+			keyed := s.Key != ""
+			switch {
+			case d.Name != s.Name || keyed != (d.Key != ""):
+			case keyed && !sameAvro(s.Key, d.Key):
+				return &SchemaError{Stored: s.Key, Declared: d.Key} // of all states
+			case !sameSchema(s, d):
+				all = append(all, &SchemaError{State: s.Name, Stored: describe(s), Declared: describe(d)})
+			}
+		}
+	}
+	return errors.Join(all...)
 }
 
 func sameAvro(a, b string) bool {

@@ -486,7 +486,7 @@ func TestAFullDisk(t *testing.T) {
 					t.Errorf("the job did not go on: %s", got[len(got)-1])
 				}
 				r = run(l.resumed(3, "latest"))
-				if restored := r.handle.Status().Checkpoints.Restored; restored != good {
+				if restored := r.handle.Status().Checkpoints.Restored.ID; restored != good {
 					t.Errorf("checkpoint %d was restored, want %d", restored, good)
 				}
 				expect(t, n.take(), "8 is number 10 of key 0", "9 is number 11 of key 0")

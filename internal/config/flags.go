@@ -10,7 +10,7 @@ import (
 type Flags struct {
 	// File is the configuration file named by --config; "": none was named.
 	File string
-	// Settings are the keys that -s, -n, -p and -D set, in the order of the command line.
+	// Settings are the keys that -s, -n, --claimMode, -p and -D set, in the order of the command line.
 	Settings Layer
 }
 
@@ -19,6 +19,7 @@ type Flags struct {
 //
 //	-s, --fromSavepoint PATH         start from a savepoint or checkpoint, or from "latest" or "latest-or-start"
 //	-n, --allowNonRestoredState      leave state behind that no operator takes
+//	-cm, --claimMode MODE            whose the snapshot is that -s names: no_claim or claim (-rm, --restoreMode: its old name)
 //	-p, --parallelism N              parallelism of operators that set none
 //	-D KEY=VALUE, -DKEY=VALUE        any option; may be repeated, the last of a key counts
 //	--config FILE                    the configuration file
@@ -74,6 +75,8 @@ var property = ownFlag{short: "-D", usage: "-D KEY=VALUE", take: takeProperty}
 var namedFlags = []ownFlag{
 	{"-s", "--fromSavepoint", "-s PATH, -s latest or -s latest-or-start", "", takeKey(SavepointPath)},
 	{"-n", "--allowNonRestoredState", "-n", "true", takeKey(AllowNonRestored)},
+	{"-cm", "--claimMode", "--claimMode no_claim or --claimMode claim", "", takeKey(RestoreClaim)},
+	{"-rm", "--restoreMode", "--restoreMode no_claim or --restoreMode claim", "", takeKey(RestoreClaim)},
 	{"-p", "--parallelism", "-p N", "", takeKey(Parallelism)},
 	{"", "--config", "--config FILE", "", takeFile},
 }

@@ -8,11 +8,13 @@
 //
 // # Invariants
 //
-//  1. A channel is first in, first out: no element ever overtakes another. (Where a barrier may overtake records, it takes
-//     them with it into the checkpoint.) So a record never changes sides of a barrier.
+//  1. A channel is first in, first out: no element overtakes another, but an unaligned barrier all that is queued. It leaves
+//     a mark there, and what is before the mark is processed before the receiver's snapshot, or recorded into it. So a
+//     record never changes sides of a barrier.
 //  2. A payload in a channel is owned by the channel: it is released exactly once, by whoever takes it, or by Close.
 //  3. Control elements are never refused; batches are sent while the sender saw Room, and Send waits beyond the overdraft.
 //  4. A blocked channel keeps what it has; it is offered again after Unblock.
+//  5. Nothing is taken while something Urgent has not been heard of: a barrier that overtook, one that stands in a queue and may.
 //
 // The package starts no goroutine. One mutex per gate guards the queues of all its channels; it is held for a few
 // instructions, never across user code, and no function takes two.

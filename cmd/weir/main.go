@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -14,7 +16,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the whole command with these arguments; it returns the exit status: 1 for every failure, as in Flink.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(doubled(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.Execute(); err != nil {
@@ -22,6 +24,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// singleDash are long options that Flink's command line takes with one dash.
+var singleDash = []string{"-type", "-detached", "-full", "-drain"}
+
+// doubled gives them a second one. Of run only its own options are Weir's, and it has none of them.
+func doubled(args []string) []string {
+	if len(args) == 0 || args[0] == "run" {
+		return args
+	}
+	all := slices.Clone(args)
+	for i, a := range all {
+		if name, _, _ := strings.Cut(a, "="); slices.Contains(singleDash, name) {
+			all[i] = "-" + a
+		}
+	}
+	return all
 }
 
 func newRoot() *cobra.Command {
@@ -39,7 +58,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(usageError)
-	root.AddCommand(newRun(), newVersion())
+	root.AddCommand(newRun(), newList(), newSavepoint(), newStop(), newCancel(), newCheckpoint(), newVersion())
 	return root
 }
 
@@ -49,7 +68,7 @@ func withoutAction(c *cobra.Command, args []string) error {
 		_ = c.Help()
 		return errors.New("\nPlease specify an action.")
 	}
-	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\" and \"version\".\n\n"+
+	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\", \"list\", \"savepoint\", \"stop\", \"cancel\", \"checkpoint\" and \"version\".\n\n"+
 		"Specify the help option (-h or --help) to get help on the command.", args[0])
 }
 

@@ -263,3 +263,36 @@ func TestIOErrorsOfEnumeratorsAndHooksAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// While a source works off a backlog, checkpoints come at the interval for that, or not at all; when it has done, the next one comes no
+// later than the usual interval from then.
+func TestTheIntervalDuringBacklog(t *testing.T) {
+	for _, backlog := range []time.Duration{10 * time.Second, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, func(o *Options) {
+				o.Machine.Checkpoints.Interval, o.Machine.Checkpoints.BacklogInterval = time.Second, backlog
+			})
+			took := func(d time.Duration) int {
+				before := r.Status().Checkpoints.Completed
+				time.Sleep(d)
+				synctest.Wait()
+				return r.Status().Checkpoints.Completed - before
+			}
+			usual := took(10 * time.Second)
+			r.runners[0].Backlog(true)
+			synctest.Wait()
+			took(2 * time.Second) // the one that was due already
+			during := took(30 * time.Second)
+			r.runners[0].Backlog(false)
+			first, after := took(time.Second), took(9*time.Second)
+			want := 3
+			if backlog < 0 {
+				want = 0
+			}
+			if usual != 10 || during != want || first != 1 || after != 9 {
+				t.Errorf("%v: %d in 10 s, %d in 30 s of backlog, %d in the second after, %d in the nine behind", backlog, usual, during, first, after)
+			}
+			r.end()
+		})
+	}
+}

@@ -257,16 +257,24 @@ func (t *Task) readFlight(h snapshot.Handle) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 }
 
-// resend sends again what the outputs had last heard of time: it may have been overtaken, and such elements are not kept.
-func (t *Task) resend() {
+// resend sends again, behind what was restored, what the outputs had last heard of time: it may have been overtaken, and such elements are
+// not kept. That an input was idle is not told again: it will be, when it has been so long enough.
+func (t *Task) resend() error {
 	r := t.spec.Restore
 	if r == nil {
-		return
+		return nil
 	}
 	for i, l := range t.spec.Vertex.Outputs {
 		at := slices.IndexFunc(t.chain.nodes, func(n *graph.Node) bool { return n.ID == l.Edge.From })
-		if p := r.Operators[at]; p != nil && p.Watermark != base.NoTime {
-			t.chain.writers[i].Partition().Broadcast(exchange.Element{Kind: exchange.Watermark, Time: p.Watermark})
+		p := r.Operators[at]
+		if p == nil || p.Watermark == base.NoTime {
+			continue
 		}
+		w := t.chain.writers[i]
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		w.Partition().Broadcast(exchange.Element{Kind: exchange.Watermark, Time: p.Watermark})
 	}
+	return nil
 }

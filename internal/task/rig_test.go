@@ -248,13 +248,15 @@ func aligned(id base.CheckpointID) checkpoint.Barrier {
 
 // plan is what a rig is made with.
 type plan struct {
-	inputs  int                   // channels; 0: the head is a source
-	chain   []operator.Operator   // the head first
-	options Options               //
-	limits  exchange.Limits       // of the output
-	restore *Restore              //
-	journal *journal              // of chain
-	writer  func() storage.Writer // nil: memory
+	inputs    int                   // channels; 0: the head is a source
+	broadcast []bool                // which of them are of broadcast edges; nil: none
+	wire      operator.Wire         // nil: edge
+	chain     []operator.Operator   // the head first
+	options   Options               //
+	limits    exchange.Limits       // of the output
+	restore   *Restore              //
+	journal   *journal              // of chain
+	writer    func() storage.Writer // nil: memory
 }
 
 // rig is a task with everything around it, in a synctest bubble: settle waits until the task has nothing left to do.
@@ -277,8 +279,12 @@ func (p plan) vertex() *graph.Vertex {
 		l.Nodes = append(l.Nodes, n)
 		return n
 	}
+	wire := p.wire
+	if wire == nil {
+		wire = edge
+	}
 	join := func(from, to *graph.Node) {
-		l.Edges = append(l.Edges, &graph.Edge{From: from.ID, To: to.ID, Wire: edge, Type: "int64"})
+		l.Edges = append(l.Edges, &graph.Edge{From: from.ID, To: to.ID, Wire: wire, Type: "int64"})
 	}
 	var before []*graph.Node
 	for i := range p.inputs {
@@ -315,7 +321,7 @@ func newRig(t *testing.T, p plan) *rig {
 	bell := exchange.NewBell()
 	spec := Spec{Job: "rig", Exec: base.Exec{Task: 3, Attempt: 1}, Vertex: p.vertex(), Restore: p.restore, Options: p.options, Bell: bell, Up: r.up}
 	spec.Options.Handler.Channels = p.inputs
-	spec.Options.Handler.Broadcast = make([]bool, p.inputs)
+	spec.Options.Handler.Broadcast = append(p.broadcast, make([]bool, p.inputs-len(p.broadcast))...)
 	spec.Writer = func(location string) storage.Writer {
 		if p.writer != nil {
 			return p.writer()
@@ -325,7 +331,11 @@ func newRig(t *testing.T, p plan) *rig {
 	if p.inputs > 0 {
 		spec.Gate = exchange.NewGate(p.inputs, bell)
 		for i := range p.inputs {
-			r.feeds = append(r.feeds, newFeed(t, spec.Gate.Channel(i)))
+			kind := graph.Forward
+			if spec.Options.Handler.Broadcast[i] {
+				kind = graph.Broadcast
+			}
+			r.feeds = append(r.feeds, newFeed(t, spec.Gate.Channel(i), kind))
 		}
 	}
 	if p.limits.Batches == 0 {
@@ -337,11 +347,11 @@ func newRig(t *testing.T, p plan) *rig {
 	return r
 }
 
-func newFeed(t *testing.T, c *exchange.Channel) *feed {
+func newFeed(t *testing.T, c *exchange.Channel, kind graph.Partitioning) *feed {
 	f := &feed{}
 	f.op.out.Init()
 	part := exchange.NewPartition([]*exchange.Channel{c}, exchange.Limits{Batches: 1 << 20}, exchange.NewBell())
-	w, err := edge.Writer(&f.op, "", operator.Sending{Kind: graph.Forward, Receivers: 1, Partition: part, Context: t.Context()})
+	w, err := edge.Writer(&f.op, "", operator.Sending{Kind: kind, Receivers: 1, Partition: part, Context: t.Context()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,9 +388,9 @@ func (r *rig) expect(want ...string) {
 	}
 }
 
-// sent is what has come out since the last call.
+// sent is what has come out since the last call; a barrier that has overtaken is the first, with an exclamation mark.
 func (r *rig) sent() string {
-	var all []string
+	all := r.overtook()
 	for {
 		_, e, ok := r.out.Next()
 		if !ok {
@@ -390,8 +400,19 @@ func (r *rig) sent() string {
 	}
 }
 
-// sentOne is the next element that has come out.
+// overtook are the barriers that have come out and overtaken.
+func (r *rig) overtook() (all []string) {
+	for _, u := range r.out.Urgent() {
+		if !u.Announced {
+			all = append(all, fmt.Sprint("barrier", u.Barrier.ID, "!"))
+		}
+	}
+	return all
+}
+
+// sentOne is the next element that has come out, but for barriers that have overtaken.
 func (r *rig) sentOne() string {
+	r.overtook()
 	_, e, ok := r.out.Next()
 	if !ok {
 		return ""

@@ -98,7 +98,9 @@ func (t *Task) live() error {
 	if err := t.restoreFlights(); err != nil {
 		return err
 	}
-	t.resend()
+	if err := t.resend(); err != nil {
+		return err
+	}
 	t.report(Running, nil)
 	if options.Ended {
 		if err := t.endAgain(); err != nil {

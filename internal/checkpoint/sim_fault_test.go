@@ -54,7 +54,7 @@ const (
 
 // late are the faults that take the simulation more than half a million steps to find.
 var late = []fault{
-	finishedRunAgain, openTriggerAtOnce, lateAckDeletes, goneTakenForFinished, heldForgotten, endedBetween, earlyNotPassedOn,
+	finishedRunAgain, endedRunAgain, openTriggerAtOnce, markerOvertakes, heldForgotten, unionIgnored, endedBetween, earlyNotPassedOn,
 }
 
 func (f fault) String() string {

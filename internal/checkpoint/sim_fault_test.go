@@ -52,9 +52,10 @@ const (
 	faults
 )
 
-// late are the faults that take the simulation more than half a million steps to find.
+// late are the faults that take the simulation more than a quarter of a million steps to find.
 var late = []fault{
-	finishedRunAgain, endedRunAgain, openTriggerAtOnce, markerOvertakes, heldForgotten, unionIgnored, endedBetween, earlyNotPassedOn,
+	pointwiseDoubled, finishedRunAgain, endedRunAgain, openTriggerAtOnce, markerOvertakes, notWithdrawn, heldForgotten,
+	hashToOldOwner, unionIgnored, savepointCommits, endedBetween, earlyNotPassedOn,
 }
 
 func (f fault) String() string {

@@ -188,7 +188,7 @@ func (r *laneReader[T]) Poll(_ context.Context, most int, out Out[T]) (Status, e
 		return Waiting, nil
 	}
 	for ; n > 0 && len(r.lanes) > 0; n-- {
-		out.Emit(r.source.value(r.next()))
+		*out.e.Next() = r.source.value(r.next())
 	}
 	r.pacer.Return(n)
 	if len(r.lanes) == 0 {

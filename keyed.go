@@ -42,8 +42,8 @@ func (by *keying[K, T]) hasher() func([]T, []uint64) error {
 	return func(values []T, hashes []uint64) error {
 		for len(values) > 0 {
 			n := min(len(values), sliceMost)
-			for i, v := range values[:n] {
-				keys[i] = by.of(v)
+			for i := range values[:n] {
+				keys[i] = by.of(values[i])
 			}
 			if !by.keys.AlwaysValid() {
 				for _, k := range keys[:n] {
@@ -233,11 +233,11 @@ func each[K comparable, T, U any](o *keyedCore[K, U], by *keying[K, T], keys *[s
 		to := min(from+sliceMost, len(b.Values))
 		values, times, hashes := b.Values[from:to], b.Times[from:to], b.Hashes[from:to]
 		ks := keys[:len(values)]
-		for i, v := range values {
-			ks[i] = by.of(v)
+		for i := range values {
+			ks[i] = by.of(values[i])
 		}
 		touched := o.used && o.state.Touch(hashes)
-		for i, v := range values {
+		for i := range values {
 			o.keyed.key = ks[i]
 			o.at(times[i])
 			switch {
@@ -246,7 +246,7 @@ func each[K comparable, T, U any](o *keyedCore[K, U], by *keying[K, T], keys *[s
 			case o.used:
 				o.state.Seek(hashes[i], ks[i])
 			}
-			if err := f(&o.keyed, v, out); err != nil {
+			if err := f(&o.keyed, values[i], out); err != nil {
 				return fmt.Errorf("%w (key %v)", err, ks[i])
 			}
 			if o.used {

@@ -117,8 +117,8 @@ func (o *sink[T]) Open() (err error) {
 // Push implements operator.In.
 func (o *sink[T]) Push(b *operator.Batch[T]) error {
 	before := o.Enter()
-	for i, v := range b.Values {
-		if err := o.writer.Write(v, b.Times[i].Time()); err != nil {
+	for i := range b.Values {
+		if err := o.writer.Write(b.Values[i], b.Times[i].Time()); err != nil {
 			return err
 		}
 	}

@@ -7,9 +7,9 @@ import (
 // Map makes of each record another one.
 func (s Stream[T]) Map[U any](f func(T) U) Stream[U] {
 	return apply(s, "Map", func(b *operator.Batch[T], out *operator.Emitter[U]) error {
-		for i, v := range b.Values {
+		for i := range b.Values {
 			out.At(b.Times[i])
-			out.Emit(f(v))
+			*out.Next() = f(b.Values[i])
 		}
 		return nil
 	})
@@ -18,8 +18,8 @@ func (s Stream[T]) Map[U any](f func(T) U) Stream[U] {
 // TryMap makes of each record another one. An error fails the job, which restarts from its latest checkpoint.
 func (s Stream[T]) TryMap[U any](f func(T) (U, error)) Stream[U] {
 	return apply(s, "TryMap", func(b *operator.Batch[T], out *operator.Emitter[U]) error {
-		for i, v := range b.Values {
-			u, err := f(v)
+		for i := range b.Values {
+			u, err := f(b.Values[i])
 			if err != nil {
 				return err
 			}
@@ -33,12 +33,16 @@ func (s Stream[T]) TryMap[U any](f func(T) (U, error)) Stream[U] {
 // Filter keeps the records for which f is true.
 func (s Stream[T]) Filter(f func(T) bool) Stream[T] {
 	return apply(s, "Filter", func(b *operator.Batch[T], out *operator.Emitter[T]) error {
-		for i, v := range b.Values {
-			if f(v) {
-				out.At(b.Times[i])
-				out.Emit(v)
+		from := 0 // where a run of records begins that are kept
+		for i := range b.Values {
+			if !f(b.Values[i]) {
+				if from < i {
+					out.Pass(b, from, i)
+				}
+				from = i + 1
 			}
 		}
+		out.Pass(b, from, len(b.Values))
 		return nil
 	})
 }
@@ -47,9 +51,9 @@ func (s Stream[T]) Filter(f func(T) bool) Stream[T] {
 func (s Stream[T]) FlatMap[U any](f func(T, Out[U]) error) Stream[U] {
 	return apply(s, "FlatMap", func(b *operator.Batch[T], out *operator.Emitter[U]) error {
 		to := Out[U]{e: out}
-		for i, v := range b.Values {
+		for i := range b.Values {
 			out.At(b.Times[i])
-			if err := f(v, to); err != nil {
+			if err := f(b.Values[i], to); err != nil {
 				return err
 			}
 		}
@@ -136,9 +140,9 @@ func (o *process[T, U]) Push(b *operator.Batch[T]) error {
 func run[T, U any](c *core[U], b *operator.Batch[T], f func(*Context, T, Out[U]) error) error {
 	before := c.Enter()
 	out := Out[U]{e: &c.out}
-	for i, v := range b.Values {
+	for i := range b.Values {
 		c.at(b.Times[i])
-		if err := f(c.ctx, v, out); err != nil {
+		if err := f(c.ctx, b.Values[i], out); err != nil {
 			return err
 		}
 	}

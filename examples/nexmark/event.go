@@ -1,22 +1,18 @@
 package main
 
-// Kind says what an Event is.
-type Kind uint8
-
-const (
-	PersonEvent Kind = iota
-	AuctionEvent
-	BidEvent
-)
-
-// Event is something that happened at the auction house. Of 50 events 46 are bids, so the bid lies in the event itself; a
-// person or an auction lies behind a pointer, which is nil in all other events.
+// Event is something that happened at the auction house: a person, an auction, or else a bid. Of 50 events 46 are bids, so the
+// bid lies in the event itself; a person or an auction lies behind a pointer, which is nil in all other events.
+//
+// Events are copied from operator to operator. There is no field for the kind: with it an event would be 104 bytes, which
+// takes a fifth longer to pass on than 96, a multiple of the 16 that are copied at a time.
 type Event struct {
-	Kind    Kind
 	Bid     Bid
 	Person  *Person
 	Auction *Auction
 }
+
+// IsBid says that the event is a bid.
+func (e *Event) IsBid() bool { return e.Person == nil && e.Auction == nil }
 
 // Person is somebody new.
 type Person struct {

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // The proportions of the public specification: of 50 events the first is a person, the next three are auctions, and the rest
 // bids.
@@ -28,23 +25,22 @@ const (
 	priceMagnitude = 6 // prices are from 1 to 10^6, evenly by magnitude
 )
 
-// Events computes events. An event is a function of its number and of nothing else, and the random numbers in it are hashes
-// of that number: that makes a generator that needs no state, and that other languages can follow bit by bit.
-type Events struct {
-	// PerSecond is how many events happen in a second of event time.
-	PerSecond int64
-}
-
-// At is event number n, from 0.
-func (e Events) At(n int64) Event {
-	millis := n * 1000 / e.PerSecond
-	switch offset := n % block; {
-	case offset < personsInBlock:
-		return Event{Kind: PersonEvent, Person: newPerson(n, millis)}
-	case offset < personsInBlock+auctionsBlock:
-		return Event{Kind: AuctionEvent, Auction: e.newAuction(n, millis)}
+// Events computes events, of which so many happen in a second of event time: event number n, from 0. An event is a function
+// of its number and of nothing else, and the random numbers in it are hashes of that number: that makes a generator that
+// needs no state, and that other languages can follow bit by bit.
+func Events(perSecond int64) func(n int64) Event {
+	return func(n int64) (e Event) {
+		millis := n * 1000 / perSecond
+		switch offset := n % block; {
+		case offset < personsInBlock:
+			e.Person = newPerson(n, millis)
+		case offset < personsInBlock+auctionsBlock:
+			e.Auction = newAuction(n, millis, perSecond)
+		default:
+			e.Bid.fill(n, millis)
+		}
+		return e
 	}
-	return Event{Kind: BidEvent, Bid: newBid(n, millis)}
 }
 
 func newPerson(n, millis int64) *Person {
@@ -60,14 +56,14 @@ func newPerson(n, millis int64) *Person {
 	}
 }
 
-func (e Events) newAuction(n, millis int64) *Auction {
+func newAuction(n, millis, perSecond int64) *Auction {
 	a := &Auction{
 		ID:          firstAuction + lastAuction(n),
 		Item:        pick(pads[:], n, 0)[:20],
 		Description: pick(descriptions[:], n, 1),
 		InitialBid:  price(n, 2),
 		Millis:      millis,
-		Expires:     millis + 1 + below(n, 4, max(1, 2*openAuctions*block/auctionsBlock*1000/e.PerSecond)),
+		Expires:     millis + 1 + below(n, 4, max(1, 2*openAuctions*block/auctionsBlock*1000/perSecond)),
 		Seller:      firstPerson + seller(n),
 		Category:    firstCategory + below(n, 7, categories),
 		Extra:       pick(pads[:], n, 8),
@@ -76,16 +72,15 @@ func (e Events) newAuction(n, millis int64) *Auction {
 	return a
 }
 
-func newBid(n, millis int64) Bid {
-	return Bid{
-		Auction: firstAuction + auctionOfBid(n),
-		Bidder:  firstPerson + bidder(n),
-		Price:   price(n, 4),
-		Channel: pick(channels[:], n, 5),
-		URL:     pick(urls[:], n, 6),
-		Millis:  millis,
-		Extra:   pick(pads[:], n, 7),
-	}
+// fill makes b the bid of event n. The price comes first: it takes longest, and the rest does not wait for it.
+func (b *Bid) fill(n, millis int64) {
+	b.Price = price(n, 4)
+	b.Auction = firstAuction + auctionOfBid(n)
+	b.Bidder = firstPerson + bidder(n)
+	b.Channel = pick(channels[:], n, 5)
+	b.URL = pick(urls[:], n, 6)
+	b.Millis = millis
+	b.Extra = pick(pads[:], n, 7)
 }
 
 // ---- who and what, counted from 0
@@ -125,21 +120,19 @@ func lastAuction(n int64) int64 {
 // somePerson is one of those that were new lately, or soon will be.
 func somePerson(n int64, k int) int64 {
 	persons := lastPerson(n) + 1
-	active := min(persons, activePersons)
-	return persons - active + below(n, k, active+personsAhead)
+	if persons < activePersons {
+		return below(n, k, persons+personsAhead)
+	}
+	return persons - activePersons + below(n, k, activePersons+personsAhead) // divides by a constant
 }
 
 // someAuction is one of those that are open, or soon will be.
 func someAuction(n int64, k int) int64 {
 	last := lastAuction(n)
-	first := max(last-openAuctions, 0)
-	return first + below(n, k, last-first+1+auctionsAhead)
-}
-
-// price is random, in cents. (10^x is computed as e^(x ln 10): several times as fast as math.Pow, and equal to the cent.)
-func price(n int64, k int) int64 {
-	unit := float64(random(n, k)>>11) * 0x1p-53
-	return int64(math.Floor(math.Exp(unit*priceMagnitude*math.Ln10)*100 + 0.5))
+	if last < openAuctions {
+		return below(n, k, last+1+auctionsAhead)
+	}
+	return last - openAuctions + below(n, k, openAuctions+1+auctionsAhead)
 }
 
 // ---- random numbers

@@ -72,7 +72,7 @@ func execute(ctx context.Context, env *weir.Env, o options, out *total) error {
 		env.EnableCheckpointing(o.interval, weir.ExactlyOnce)
 	}
 	env.Set("restart-strategy.type", "none")
-	events := env.From(weir.Generate(o.records, Events{PerSecond: o.rate}.At)).UID("events").Name("events")
+	events := env.From(weir.Generate(o.records, Events(o.rate))).UID("events").Name("events")
 	if o.shuffle {
 		events = events.Rebalance()
 	}
@@ -82,9 +82,9 @@ func execute(ctx context.Context, env *weir.Env, o options, out *total) error {
 
 // loop computes the events, and sums up what q0 would.
 func loop(o options, out *total) {
-	events, sum := Events{PerSecond: o.rate}, int64(0)
+	event, sum := Events(o.rate), int64(0)
 	for n := range o.records {
-		e := events.At(n)
+		e := event(n)
 		sum += value(e)
 	}
 	out.records.Add(o.records)

@@ -68,9 +68,10 @@ func result(t *testing.T, o options, parallelism int) (records, sum int64) {
 // plain is what a query emits, without an engine.
 func plain(query string, events int64) (records, sum int64) {
 	add := func(v int64) { records, sum = records+1, sum+v }
+	event := Events(100_000)
 	sellers := map[int64]bool{} // of q3
 	for n := range events {
-		if e := (Events{PerSecond: 100_000}).At(n); e.Kind == PersonEvent {
+		if e := event(n); e.Person != nil {
 			switch e.Person.State {
 			case "OR", "ID", "CA":
 				sellers[e.Person.ID] = true
@@ -78,18 +79,18 @@ func plain(query string, events int64) (records, sum int64) {
 		}
 	}
 	for n := range events {
-		e := Events{PerSecond: 100_000}.At(n)
+		e := event(n)
 		switch {
-		case query == "q0" && e.Kind == BidEvent, query == "q1" && e.Kind == BidEvent:
+		case e.IsBid() && (query == "q0" || query == "q1"):
 			if query == "q1" {
 				e.Bid.Price = int64(float64(e.Bid.Price) * 0.908)
 			}
 			add(e.Bid.Price)
 		case query == "q0":
 			add(1)
-		case query == "q2" && e.Kind == BidEvent && e.Bid.Auction%123 == 0:
+		case query == "q2" && e.IsBid() && e.Bid.Auction%123 == 0:
 			add(e.Bid.Auction + e.Bid.Price)
-		case query == "q3" && e.Kind == AuctionEvent && e.Auction.Category == 10 && sellers[e.Auction.Seller]:
+		case query == "q3" && e.Auction != nil && e.Auction.Category == 10 && sellers[e.Auction.Seller]:
 			add(e.Auction.ID)
 		}
 	}
@@ -114,9 +115,9 @@ func TestMistakes(t *testing.T) {
 }
 
 func BenchmarkEvents(b *testing.B) {
-	events := Events{PerSecond: 100_000}
+	event := Events(100_000)
 	for n := range int64(b.N) {
-		sinkhole = events.At(n)
+		sinkhole = event(n)
 	}
 }
 

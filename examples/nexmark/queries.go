@@ -15,7 +15,7 @@ func q0(events weir.Stream[Event], into *total) {
 
 // value is what q0 sums up.
 func value(e Event) int64 {
-	if e.Kind == BidEvent {
+	if e.IsBid() {
 		return e.Bid.Price
 	}
 	return 1
@@ -23,7 +23,7 @@ func value(e Event) int64 {
 
 // q1 is every bid, its price in euros.
 func q1(events weir.Stream[Event], into *total) {
-	events.Filter(func(e Event) bool { return e.Kind == BidEvent }).Name("bids").
+	events.Filter(func(e Event) bool { return e.IsBid() }).Name("bids").
 		Map(func(e Event) Bid {
 			e.Bid.Price = int64(float64(e.Bid.Price) * 0.908)
 			return e.Bid
@@ -36,7 +36,7 @@ type offer struct{ Auction, Price int64 }
 
 // q2 is the bids on one auction of 123.
 func q2(events weir.Stream[Event], into *total) {
-	events.Filter(func(e Event) bool { return e.Kind == BidEvent && e.Bid.Auction%123 == 0 }).Name("bids").
+	events.Filter(func(e Event) bool { return e.IsBid() && e.Bid.Auction%123 == 0 }).Name("bids").
 		Map(func(e Event) offer { return offer{e.Bid.Auction, e.Bid.Price} }).Name("offers").
 		To(tally[offer]{into, func(o offer) int64 { return o.Auction + o.Price }}).Name("sink")
 }
@@ -60,11 +60,11 @@ type local struct {
 // for the other, for ever.
 func q3(events weir.Stream[Event], into *total) {
 	persons := events.Filter(func(e Event) bool {
-		return e.Kind == PersonEvent && (e.Person.State == "OR" || e.Person.State == "ID" || e.Person.State == "CA")
+		return e.Person != nil && (e.Person.State == "OR" || e.Person.State == "ID" || e.Person.State == "CA")
 	}).Name("persons").Map(func(e Event) seen {
 		return seen{e.Person.ID, e.Person.Name, e.Person.City, e.Person.State}
 	})
-	auctions := events.Filter(func(e Event) bool { return e.Kind == AuctionEvent && e.Auction.Category == 10 }).Name("auctions").
+	auctions := events.Filter(func(e Event) bool { return e.Auction != nil && e.Auction.Category == 10 }).Name("auctions").
 		Map(func(e Event) sale { return sale{e.Auction.Seller, e.Auction.ID} })
 	persons.KeyBy(func(p seen) int64 { return p.ID }).
 		Connect(auctions.KeyBy(func(s sale) int64 { return s.Seller })).

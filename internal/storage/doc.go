@@ -16,6 +16,9 @@
 //  4. A damaged checkpoint is an error that names its path. Nothing older is silently taken in its place.
 //  5. Every file is synced and closed, and its directory synced, with all errors checked, before its handle is given out.
 //  6. What is already gone counts as deleted.
+//  7. A completed checkpoint that is not there any more, though no engine has deleted it, is an error too.
+//  8. What a job was started from by its path is its latest until a checkpoint of its own completes. It deletes what it has claimed,
+//     nothing else of others, and nothing that it has left behind.
 //
 // The package starts no goroutine. Errors that say ErrDamaged or snapshot.ErrVersion will come again; others may be tried again.
 // The byte formats are drawn in docs/format/checkpoint.md.

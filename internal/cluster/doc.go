@@ -2,6 +2,8 @@
 // checkpoint storage between them.
 //
 //	Run --> storage (memory, or a locked directory) --> restore point --> jobmaster.Master <--messages--> worker.Worker
+//	                                                                            |
+//	                                                                       rest.Server
 //
 // # Invariants
 //
@@ -9,5 +11,5 @@
 //  2. What is restored is decided before anything runs; what cannot be restored is refused, and nothing older is taken for it.
 //  3. When Run returns, no goroutine of the job is left.
 //
-// The package starts no goroutine of its own; those of packages jobmaster, worker and task end before Run returns.
+// The package starts no goroutine of its own; those of packages rest, jobmaster, worker and task end before Run returns.
 package cluster

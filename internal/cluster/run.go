@@ -14,6 +14,7 @@ import (
 	"github.com/weirstream/weir/internal/config"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/rest"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/worker"
 )
@@ -40,6 +41,7 @@ type running struct {
 	store  storage.Checkpoints
 	worker *worker.Worker
 	master *jobmaster.Master
+	rest   *rest.Server // nil: none
 	began  time.Time
 }
 
@@ -123,10 +125,14 @@ func (r *running) startMaster() error {
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})
 	if err == nil {
+		r.rest, err = r.serve()
+	}
+	if err == nil {
 		err = from.record(r.store, r.id, j.Config, j.Log)
 	}
 	if err != nil {
 		r.worker.Close()
+		r.rest.Close()
 		return err
 	}
 	r.master.Start()
@@ -148,6 +154,7 @@ func (r *running) wait(ctx context.Context) (Result, error) {
 	if err := r.store.Close(); err != nil {
 		r.job.Log.Warn("The job's directory could not be closed.", "error", err)
 	}
+	r.rest.Close()
 	end := r.master.End()
 	result := Result{ID: r.id, Status: end.Status.String(), Savepoint: end.Savepoint, Restarts: r.master.Status().Restarts,
 		Duration: time.Since(r.began)}

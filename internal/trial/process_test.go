@@ -20,7 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirstream/weir/connector/files"
+	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/cluster"
+	"github.com/weirstream/weir/internal/jobmaster"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/storage"
 )
@@ -42,6 +44,7 @@ const (
 	exitNothingLeft = 4 // it has nothing to go on from
 	exitWasFinished = 5
 	exitStorage     = 6 // a planted fault of the disk did not let it come up
+	exitStopped     = 7 // with a savepoint
 )
 
 // programMain is a life of a job: its plan's seed, number, parallelism, whether it goes on from its latest checkpoint, and
@@ -60,12 +63,22 @@ func programMain(args []string) int {
 	env := p.env(from, parallelism, filepath.Join(dir, "checkpoints"))
 	programOf(p.Program).build(env, stage{records: p.Records, rate: p.Rate, faults: newFaults(user), sink: files.Sink(filepath.Join(dir, "out"), files.AppendLine)})
 	started := false
+	var appointment *time.Timer // for a stop
+	stopped := make(chan bool, 1)
 	ctx := cluster.WithTuning(context.Background(), func(j *cluster.Job) {
 		j.FS = storage.Faulty(storage.Disk(), disk...)
 		j.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-		j.Started = func(*cluster.Handle) { started = true }
+		j.Started = func(h *cluster.Handle) {
+			started = true
+			if number < len(p.Lives) && p.Lives[number].How == stop {
+				appointment = time.AfterFunc(p.Lives[number].After, func() { stopped <- stopReal(h, p.Lives[number], dir) })
+			}
+		}
 	})
 	err := env.Execute(ctx, "trial")
+	if err == nil && appointment != nil && !appointment.Stop() && <-stopped {
+		return exitStopped
+	}
 	if err == nil {
 		return 0
 	}
@@ -74,6 +87,8 @@ func programMain(args []string) int {
 	switch {
 	case errors.As(err, &partly):
 		return exitPartlyEnded
+	case stoppedShort.MatchString(err.Error()):
+		return exitStopped
 	case strings.Contains(err.Error(), "has FINISHED"):
 		return exitWasFinished
 	case errors.Is(err, storage.ErrNone):
@@ -84,6 +99,15 @@ func programMain(args []string) int {
 	return exitFailed
 }
 
+// stopReal stops the job with a savepoint, if it still can be.
+func stopReal(h *cluster.Handle, e ending, dir string) bool {
+	_, err := h.TriggerSavepoint(context.Background(), jobmaster.Savepoint{Kind: checkpoint.Suspend, Format: e.Format, Target: filepath.Join(dir, "savepoints")})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the stop:", err)
+	}
+	return err == nil
+}
+
 // drawReal is the plan of a seed for processes: always with a directory, and with kills.
 func drawReal(seed uint64) plan {
 	p := draw(seed)
@@ -92,7 +116,8 @@ func drawReal(seed uint64) plan {
 	p.Records, p.Rate = int64(300+r.IntN(1200)), float64(1000+r.IntN(3000))
 	p.Lives, p.Parallelism = nil, []int{widths[r.IntN(len(widths))]}
 	for range 1 + r.IntN(3) {
-		p.Lives = append(p.Lives, ending{After: time.Duration(50+r.IntN(350)) * time.Millisecond, How: crash})
+		p.Lives = append(p.Lives, ending{After: time.Duration(50+r.IntN(350)) * time.Millisecond, How: []string{crash, crash, stop}[r.IntN(3)],
+			Format: drawFormat(r)})
 		p.Parallelism = append(p.Parallelism, widths[r.IntN(len(widths))])
 	}
 	return p
@@ -113,7 +138,7 @@ func (p plan) ofLife(number int) (user []fault, disk []*storage.Rule) {
 	return user, disk
 }
 
-// TestProcesses kills real processes with -9, and compares what their files hold.
+// TestProcesses kills real processes with -9, or stops them with a savepoint, and compares what their files hold.
 func TestProcesses(t *testing.T) {
 	count := uint64(8)
 	if raceEnabled {
@@ -155,7 +180,7 @@ func (r *realTrial) run(t *testing.T) error {
 			}
 		}
 		switch {
-		case killed || code == exitStorage:
+		case killed || code == exitStorage || code == exitStopped:
 			goOn = true
 		case code == exitNothingLeft:
 			got, err := r.read()
@@ -180,7 +205,7 @@ func (r *realTrial) live(t *testing.T, n, parallelism int, goOn bool) (code int,
 	}
 	appointment := 2 * time.Minute // for one that hangs, which then says where
 	signal := os.Signal(syscall.SIGQUIT)
-	if n < len(r.Lives) {
+	if n < len(r.Lives) && r.Lives[n].How == crash {
 		appointment, signal = r.Lives[n].After, os.Kill
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), appointment)

@@ -106,7 +106,7 @@ func newest(dir string) (id int) {
 	return id
 }
 
-var parallelisms = []string{"1", "2", "5"}
+var parallelisms = []string{"1", "2", "5", "7"}
 
 // TestInOneProcess runs the job to its end in one process, which repairs what fails.
 func TestInOneProcess(t *testing.T) {
@@ -144,11 +144,11 @@ func TestUnlimited(t *testing.T) {
 // TestKill kills the process twice and goes on from the latest checkpoint, the second time at another parallelism.
 func TestKill(t *testing.T) {
 	for i, p := range parallelisms {
-		other := parallelisms[(i+1)%len(parallelisms)]
-		t.Run(p+" then "+other, func(t *testing.T) {
+		other, unaligned := parallelisms[(i+1)%len(parallelisms)], fmt.Sprint("execution.checkpointing.unaligned=", i%2 == 0)
+		t.Run(p+" then "+other+" "+unaligned, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			args := []string{"-dir", dir, "-rate", "700", "-expect"}
+			args := []string{"-dir", dir, "-rate", "700", "-expect", "-D", unaligned}
 			start(t, append(args, "-p", p)...).killAfter(t, dir, 2)
 			start(t, append(args, "-p", p, "-s", "latest")...).killAfter(t, dir, newest(dir)+3)
 			start(t, append(args, "-p", other, "-s", "latest")...).finish(t)

@@ -45,8 +45,11 @@ func soak(t *testing.T, random *rand.Rand) {
 	dir := t.TempDir()
 	records := 200 + random.IntN(3000)
 	job := func(restore ...string) *process {
-		return start(t, append(restore, "-dir", dir, "-expect", "-records", fmt.Sprint(records), "-p", fmt.Sprint(1+random.IntN(6)),
-			"-rate", fmt.Sprint(300+random.IntN(3000)), "-D", fmt.Sprintf("execution.checkpointing.interval=%dms", 10+random.IntN(120)))...)
+		return start(t, append(restore, "-dir", dir, "-expect", "-records", fmt.Sprint(records), "-p", fmt.Sprint(1+random.IntN(7)),
+			"-rate", fmt.Sprint(300+random.IntN(3000)), "-D", fmt.Sprintf("execution.checkpointing.interval=%dms", 10+random.IntN(120)),
+			"-D", fmt.Sprint("execution.checkpointing.unaligned=", random.IntN(2) == 0),
+			"-D", fmt.Sprintf("execution.checkpointing.aligned-checkpoint-timeout=%dms", 5*random.IntN(2)),
+			"-D", fmt.Sprint("weir.exchange.batch-records=", []int{1, 1024}[random.IntN(2)]))...)
 	}
 	faults := []string{"-keys", fmt.Sprint(1 + random.IntN(20)), "-fail-at", fmt.Sprint(random.IntN(2 * records)), "-panic-at", fmt.Sprint(random.IntN(2 * records))}
 	restore := faults

@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/weirstream/weir/internal/rest"
 )
 
 const aJob = "902004b38894ad5f013dde716bf994b1"
@@ -24,7 +28,7 @@ func conversation(t *testing.T, exchanges ...exchange) string {
 	left := exchanges
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got := strings.TrimSpace(fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", string(body)))
+		got := strings.TrimSpace(fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", ordered(body)))
 		if len(left) == 0 || left[0].request != got {
 			t.Errorf("sent %s; want %v", got, left)
 			http.Error(w, "unexpected", http.StatusTeapot)
@@ -41,6 +45,17 @@ func conversation(t *testing.T, exchanges ...exchange) string {
 		}
 	})
 	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// ordered is JSON with its fields in order, without those that are null.
+func ordered(body []byte) string {
+	fields := map[string]any{}
+	if json.Unmarshal(body, &fields) != nil || len(fields) == 0 {
+		return ""
+	}
+	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == nil })
+	b, _ := json.Marshal(fields)
+	return string(b)
 }
 
 // TestActions: requests and words are those of Flink's command line.
@@ -64,10 +79,10 @@ func TestActions(t *testing.T) {
 		}, 0, "Triggering savepoint for job JOB.\nWaiting for response...\nSavepoint completed. Path: file:/sp/savepoint-902004-e5490460d826\n" +
 			"You can resume your program from this savepoint with the run command.\n"},
 		{"savepoint -type native -detached JOB", []exchange{
-			{"POST " + jobs + `/savepoints {"cancel-job":false,"formatType":"NATIVE","target-directory":null}`, 202, request},
+			{"POST " + jobs + `/savepoints {"cancel-job":false,"formatType":"NATIVE"}`, 202, request},
 		}, 0, "Triggering savepoint in detached mode for job JOB.\nSuccessfully trigger manual savepoint, triggerId: 501e27e9846356c6873df63ca34078f3\n"},
 		{"savepoint JOB", []exchange{
-			{"POST " + jobs + `/savepoints {"cancel-job":false,"formatType":"CANONICAL","target-directory":null}`, 400,
+			{"POST " + jobs + `/savepoints {"cancel-job":false,"formatType":"CANONICAL"}`, 400,
 				`{"errors":["org.apache.flink.runtime.rest.handler.RestHandlerException: Config key [execution.checkpointing.savepoint-dir] is not set. Property [target-directory] must be provided.\n\tat somewhere"]}`},
 		}, 1, "Triggering savepoint for job JOB.\nWaiting for response...\n\n------------------------------------------------------------\n" +
 			" The program finished with the following exception:\n\nFailed to trigger a savepoint for the job JOB.\n" +
@@ -92,7 +107,7 @@ func TestActions(t *testing.T) {
 		}, 0, "Draining job \"JOB\" with a NATIVE savepoint.\nTriggering stop-with-savepoint for job JOB.\nWaiting for response...\n" +
 			"Savepoint completed. Path: file:/sp/savepoint-902004-e5490460d826\n"},
 		{"stop -p JOB", []exchange{ // what stands behind the option is the job, where nothing else does
-			{"POST " + jobs + `/stop {"drain":false,"formatType":"CANONICAL","targetDirectory":null}`, 202, request},
+			{"POST " + jobs + `/stop {"drain":false,"formatType":"CANONICAL"}`, 202, request},
 			{"GET " + jobs + "/savepoints" + polled, 200, location},
 		}, 0, "Suspending job \"JOB\" with a CANONICAL savepoint.\nTriggering stop-with-savepoint for job JOB.\nWaiting for response...\n" +
 			"Savepoint completed. Path: file:/sp/savepoint-902004-e5490460d826\n"},
@@ -113,7 +128,7 @@ func TestActions(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			at := conversation(t, c.exchanges...)
 			args := strings.Fields(strings.ReplaceAll(c.args, "JOB", aJob))
-			args = append([]string{args[0], "-m", at}, args[1:]...)
+			args = append([]string{args[0], "-m", at, "-D", "client.timeout=1min"}, args[1:]...)
 			var out bytes.Buffer
 			if got := run(args, &out, &out); got != c.status {
 				t.Errorf("exit status %d", got)
@@ -127,7 +142,8 @@ func TestActions(t *testing.T) {
 
 func TestListIsSorted(t *testing.T) {
 	var out bytes.Buffer
-	printJobs(&out, []listed{{"b", "two", "RUNNING", 2000}, {"a", "one", "RUNNING", 1000}, {"c", "three", "RESTARTING", 3000}, {"d", "new", "CREATED", 1}, {"e", "old", "FAILED", 1}}, true, true, true)
+	listJobs(&out, []rest.JobOverview{{ID: "b", State: "RUNNING", Start: 2000}, {ID: "a", State: "RUNNING", Start: 1000},
+		{ID: "c", State: "RESTARTING", Start: 3000}, {ID: "d", State: "CREATED", Start: 1}, {ID: "e", State: "FAILED", Start: 1}}, true, true, true)
 	var ids []string
 	for line := range strings.Lines(out.String()) {
 		if _, after, ok := strings.Cut(line, " : "); ok {
@@ -144,7 +160,7 @@ func TestNobodyAnswers(t *testing.T) {
 	at := strings.TrimPrefix(s.URL, "http://")
 	s.Close()
 	var out bytes.Buffer
-	if got := run([]string{"list", "-m", at}, &out, &out); got != 1 || !strings.Contains(out.String(), "there is no answer from http://"+at) {
+	if got := run([]string{"list", "-m", at, "-D", "client.timeout=1min"}, &out, &out); got != 1 || !strings.Contains(out.String(), "Nothing answers at "+at) {
 		t.Errorf("exit status %d\n%s", got, out.String())
 	}
 }

@@ -1,18 +1,26 @@
 // Command weir is Weir's command line.
 //
-//	weir run [-t local] [-s PATH|latest|latest-or-start] [-n] [-p N] [-D KEY=VALUE]... [--config FILE] BINARY [ARGUMENT]...
+//	weir run [-t local] [-s PATH|latest|latest-or-start] [-n] [--claimMode MODE] [-p N] [-D KEY=VALUE]... [--config FILE] BINARY [ARGUMENT]...
 //	weir list [-a]                                                    and so on, each with -m HOST:PORT
 //	weir savepoint [--type canonical|native] JOB [DIR]
 //	weir savepoint -d PATH
 //	weir stop [--savepointPath DIR] [--drain] JOB
 //	weir cancel [-s DIR] JOB
 //	weir checkpoint [--full] JOB
+//	weir list [-a] [-r] [-s]
+//	weir savepoint [--type canonical|native] [-detached] JOB [DIR]
+//	weir savepoint -d PATH
+//	weir stop [--savepointPath DIR] [--drain] [--type canonical|native] JOB
+//	weir checkpoint [--full] JOB
+//	weir cancel [-s DIR] JOB
 //	weir version
 //
 // A job is a program of its own, with the engine inside; so run does little: it puts Weir's arguments in front of the job's
 // own, with "--" between them, and becomes the job's process. Standard input and output, signals and the exit status are
-// the job's from then on. The other actions speak to the REST API that a job serves. What it hides is this way of passing arguments (package config reads them again), and the manners
-// of Flink's command line: its words, its messages, and exit status 1 for every failure.
+// the job's from then on. The actions from list to cancel ask a running job over REST (-m HOST:PORT), as Flink's would.
+//
+// What it hides is this way of passing arguments (package config reads them again), and the manners of Flink's command line: its
+// words, its messages, and exit status 1 for every failure; 2 says that what was asked for is still under way.
 //
 // There is no goroutine here.
 package main

@@ -4,93 +4,96 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirstream/weir/internal/rest"
 )
 
-// listed is a job of the overview.
-type listed struct {
-	ID    string `json:"jid"`
-	Name  string `json:"name"`
-	State string `json:"state"`
-	Start int64  `json:"start-time"` // milliseconds
-}
-
 func newList() *cobra.Command {
-	var o clientOptions
+	var a asker
 	var running, scheduled, all bool
 	c := &cobra.Command{
 		Use:                   "list [OPTIONS]",
-		Short:                 "Lists running and scheduled jobs.",
+		Short:                 "Lists jobs.",
+		Long:                  "Lists the job that is served at an address; without options those that run and those that are about to.",
+		Args:                  cobra.NoArgs,
 		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if !running && !scheduled && !all {
-				running, scheduled = true, true
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := a.open(c)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintln(c.OutOrStdout(), "Waiting for response...")
-			var answer struct {
-				Jobs []listed `json:"jobs"`
-			}
-			if err := o.client().call(c.Context(), http.MethodGet, "/jobs/overview", nil, &answer); err != nil {
+			out := c.OutOrStdout()
+			fmt.Fprintln(out, "Waiting for response...")
+			ctx, cancel := triggering()
+			defer cancel()
+			jobs, err := s.client.Jobs(ctx)
+			if err != nil {
 				return failed(err, "Failed to retrieve job list.")
 			}
-			printJobs(c.OutOrStdout(), answer.Jobs, running || all, scheduled || all, all)
+			both := !running && !scheduled
+			listJobs(out, jobs, all || running || both, all || scheduled || both, all)
 			return nil
 		},
 	}
-	o.add(c)
 	f := c.Flags()
-	f.BoolVarP(&running, "running", "r", false, "running jobs only")
-	f.BoolVarP(&scheduled, "scheduled", "s", false, "scheduled jobs only")
-	f.BoolVarP(&all, "all", "a", false, "all jobs, terminated ones too")
+	f.BoolVarP(&running, "running", "r", false, "list only jobs that run")
+	f.BoolVarP(&scheduled, "scheduled", "s", false, "list only jobs that are about to run")
+	f.BoolVarP(&all, "all", "a", false, "list also jobs that have ended")
+	a.flags(f)
 	return c
 }
 
-// printJobs prints jobs by what they are doing.
-func printJobs(w io.Writer, jobs []listed, running, scheduled, terminated bool) {
-	by := map[string][]listed{}
-	for _, j := range jobs {
-		sort := "running"
-		switch j.State {
-		case "CREATED", "INITIALIZING":
-			sort = "scheduled"
-		case "FINISHED", "CANCELED", "FAILED":
-			sort = "terminated"
-		}
-		by[sort] = append(by[sort], j)
+// stage is where a job stands, as the list has it.
+type stage int
+
+const (
+	scheduledStage stage = iota
+	runningStage
+	terminatedStage
+)
+
+func stageOf(j rest.JobOverview) stage {
+	switch j.State {
+	case "CREATED", "INITIALIZING":
+		return scheduledStage
+	case "FINISHED", "CANCELED", "FAILED":
+		return terminatedStage
 	}
-	section := func(sort, title, none string) {
-		if len(by[sort]) == 0 {
-			if none != "" {
-				fmt.Fprintln(w, none)
-			}
-			return
-		}
-		fmt.Fprintln(w, title)
-		printSorted(w, by[sort])
-		fmt.Fprintln(w, strings.Repeat("-", 62))
-	}
+	return runningStage
+}
+
+func listJobs(out io.Writer, jobs []rest.JobOverview, running, scheduled, terminated bool) {
 	if running {
-		section("running", "------------------ Running/Restarting Jobs -------------------", "No running jobs.")
+		section(out, jobs, runningStage, "------------------ Running/Restarting Jobs -------------------", "No running jobs.")
 	}
 	if scheduled {
-		section("scheduled", "----------------------- Scheduled Jobs -----------------------", "No scheduled jobs.")
+		section(out, jobs, scheduledStage, "----------------------- Scheduled Jobs -----------------------", "No scheduled jobs.")
 	}
 	if terminated {
-		section("terminated", "---------------------- Terminated Jobs -----------------------", "")
+		section(out, jobs, terminatedStage, "---------------------- Terminated Jobs -----------------------", "")
 	}
 }
 
-func printSorted(w io.Writer, jobs []listed) {
-	slices.SortFunc(jobs, func(a, b listed) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.State), strings.ToLower(b.State)), cmp.Compare(a.Start, b.Start))
-	})
-	for _, j := range jobs {
-		fmt.Fprintf(w, "%s : %s : %s (%s)\n", time.UnixMilli(j.Start).Format("02.01.2006 15:04:05"), j.ID, j.Name, j.State)
+// section lists the jobs of a stage: by state, then by start. Without one it says none, if there is something to say.
+func section(out io.Writer, jobs []rest.JobOverview, of stage, title, none string) {
+	here := slices.DeleteFunc(slices.Clone(jobs), func(j rest.JobOverview) bool { return stageOf(j) != of })
+	if len(here) == 0 {
+		if none != "" {
+			fmt.Fprintln(out, none)
+		}
+		return
 	}
+	slices.SortFunc(here, func(a, b rest.JobOverview) int {
+		return cmp.Or(strings.Compare(a.State, b.State), cmp.Compare(a.Start, b.Start))
+	})
+	fmt.Fprintln(out, title)
+	for _, j := range here {
+		fmt.Fprintf(out, "%s : %s : %s (%s)\n", time.UnixMilli(j.Start).Format("02.01.2006 15:04:05"), j.ID, j.Name, j.State)
+	}
+	fmt.Fprintln(out, strings.Repeat("-", len(title)))
 }

@@ -5,42 +5,28 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the whole command with these arguments; it returns the exit status: 1 for every failure, as in Flink.
+// run is the whole command with these arguments; it returns the exit status: 1 for every failure, as in Flink, and 2 where what was
+// asked for is still under way.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
-	root.SetArgs(doubled(args))
+	root.SetArgs(spelt(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintf(stderr, "%v\n", err)
+		var own *exitError
+		if errors.As(err, &own) {
+			return own.status
+		}
 		return 1
 	}
 	return 0
-}
-
-// singleDash are long options that Flink's command line takes with one dash.
-var singleDash = []string{"-type", "-detached", "-full", "-drain"}
-
-// doubled gives them a second one. Of run only its own options are Weir's, and it has none of them.
-func doubled(args []string) []string {
-	if len(args) == 0 || args[0] == "run" {
-		return args
-	}
-	all := slices.Clone(args)
-	for i, a := range all {
-		if name, _, _ := strings.Cut(a, "="); slices.Contains(singleDash, name) {
-			all[i] = "-" + a
-		}
-	}
-	return all
 }
 
 func newRoot() *cobra.Command {

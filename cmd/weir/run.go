@@ -20,6 +20,8 @@ type runOptions struct {
 	target           string
 	savepoint        string
 	allowNonRestored bool
+	claimMode        string
+	restoreMode      string
 	parallelism      string
 	properties       []string
 	config           string
@@ -45,6 +47,9 @@ func newRun() *cobra.Command {
 	f.StringVarP(&o.savepoint, "fromSavepoint", "s", "", "`path` of a savepoint or checkpoint to start from; latest: the newest of this job;\n"+
 		"latest-or-start: the same, but a job that never completed one starts empty")
 	f.BoolVarP(&o.allowNonRestored, "allowNonRestoredState", "n", false, "leave state behind that no operator of the job takes")
+	f.StringVar(&o.claimMode, "claimMode", "", "whose the snapshot is that -s names: no_claim (default), its owner's; claim, the job's, a `mode` (also -cm)")
+	f.StringVar(&o.restoreMode, "restoreMode", "", "the old name of --claimMode (also -rm)")
+	_ = f.MarkHidden("restoreMode")
 	f.StringVarP(&o.parallelism, "parallelism", "p", "", "parallelism of the operators that set none, a `number`")
 	f.StringArrayVarP(&o.properties, "property", "D", nil, "any option of docs/config.md, as `key=value`; may be repeated")
 	f.StringVar(&o.config, "config", "", "the configuration `file` (default $WEIR_CONF_DIR/config.yaml, else ./config.yaml)")
@@ -80,6 +85,8 @@ func (o *runOptions) arguments(c *cobra.Command) (args []string) {
 	add("config", "--config", o.config)
 	add("fromSavepoint", "-s", o.savepoint)
 	add("allowNonRestoredState", "-n", fmt.Sprint(o.allowNonRestored))
+	add("claimMode", "--claimMode", o.claimMode)
+	add("restoreMode", "--restoreMode", o.restoreMode)
 	add("parallelism", "-p", o.parallelism)
 	for _, p := range o.properties {
 		args = append(args, "-D", p)

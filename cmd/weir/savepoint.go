@@ -3,118 +3,110 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirstream/weir/internal/rest"
 )
 
+// savepointOptions are the options of savepoint.
+type savepointOptions struct {
+	asker
+	format   formatOption
+	dispose  string
+	detached bool
+}
+
 func newSavepoint() *cobra.Command {
-	var o clientOptions
-	var dispose, format string
-	var detached bool
+	var o savepointOptions
 	c := &cobra.Command{
 		Use:                   "savepoint [OPTIONS] <Job ID> [<target directory>]",
-		Short:                 "Triggers a savepoint of a running job, or disposes of one.",
+		Short:                 "Takes a savepoint of a running job, or deletes one.",
+		Example:               "  weir savepoint fd72014d4c864993a2e5a9287b4a9c5d /savepoints\n  weir savepoint -d /savepoints/savepoint-fd7201-d7a4a7a8e4d6",
 		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("dispose") {
-				return disposeOf(c, o.client(), dispose)
+				return o.remove(c)
 			}
-			if len(args) == 0 {
-				return usageError(c, errors.New("Missing JobID. Specify a Job ID to trigger a savepoint."))
-			}
-			id, err := parseJob(c, args[0])
-			if err != nil {
-				return err
-			}
-			target := ""
-			if len(args) > 1 {
-				target = args[1]
-			}
-			if len(args) > 2 {
-				fmt.Fprintln(c.OutOrStdout(), "Provided more arguments than required. Ignoring not needed arguments.")
-			}
-			if format, err = formatType(c, format); err != nil {
-				return err
-			}
-			return takeSavepoint(c, o.client(), id, target, format, detached)
+			return o.take(c, args)
 		},
 	}
-	o.add(c)
 	f := c.Flags()
-	f.StringVarP(&dispose, "dispose", "d", "", "`path` of a savepoint to delete")
-	f.StringVar(&format, "type", "canonical", "`format` of the savepoint: canonical, which every state backend reads, or native")
-	f.BoolVar(&detached, "detached", false, "do not wait until the savepoint is complete")
+	f.StringVarP(&o.dispose, "dispose", "d", "", "the `path` of a savepoint to delete")
+	o.format.flag(f)
+	f.BoolVar(&o.detached, "detached", false, "do not wait for the savepoint; print its trigger id")
+	o.flags(f)
 	return c
 }
 
-func savepointBody(target, format string, cancel bool) map[string]any {
-	return map[string]any{"target-directory": orNull(target), "cancel-job": cancel, "formatType": format}
-}
-
-func takeSavepoint(c *cobra.Command, to *client, id, target, format string, detached bool) error {
-	w, path := c.OutOrStdout(), "/jobs/"+id+"/savepoints"
-	if detached {
-		fmt.Fprintf(w, "Triggering savepoint in detached mode for job %s.\n", id)
-		var t triggered
-		if err := to.call(c.Context(), http.MethodPost, path, savepointBody(target, format, false), &t); err != nil {
-			return failed(err, "Triggering a detached savepoint for the job %s failed.", id)
-		}
-		fmt.Fprintf(w, "Successfully trigger manual savepoint, triggerId: %s\n", t.RequestID)
+// take takes a savepoint.
+func (o *savepointOptions) take(c *cobra.Command, args []string) error {
+	out := c.OutOrStdout()
+	if len(args) == 0 {
+		return usageError(c, errors.New("Missing JobID. Specify a Job ID to trigger a savepoint."))
+	}
+	job, err := parseJob(c, args[0])
+	if err != nil {
+		return err
+	}
+	var order rest.SavepointOrder
+	if order.Format, err = o.format.format(c); err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		order.Target = absolute(args[1])
+	}
+	if len(args) > 2 {
+		fmt.Fprintln(out, "Provided more arguments than required. Ignoring not needed arguments.")
+	}
+	s, err := o.open(c)
+	if err != nil {
+		return err
+	}
+	if o.detached {
+		fmt.Fprintf(out, "Triggering savepoint in detached mode for job %s.\n", job)
+	} else {
+		fmt.Fprintf(out, "Triggering savepoint for job %s.\nWaiting for response...\n", job)
+	}
+	ctx, cancel := triggering()
+	defer cancel()
+	trigger, err := s.client.TriggerSavepoint(ctx, job, order)
+	switch {
+	case err != nil && o.detached:
+		return failed(err, "Triggering a detached savepoint for the job %s failed.", job)
+	case err != nil:
+		return failed(err, "Failed to trigger a savepoint for the job %s.", job)
+	case o.detached:
+		fmt.Fprintf(out, "Successfully trigger manual savepoint, triggerId: %s\n", trigger)
 		return nil
 	}
-	fmt.Fprintf(w, "Triggering savepoint for job %s.\nWaiting for response...\n", id)
-	done, err := to.run(c.Context(), path, path, savepointBody(target, format, false))
+	ctx, cancel = s.waiting(job)
+	defer cancel()
+	location, err := s.client.AwaitSavepoint(ctx, job, trigger)
 	if err != nil {
-		return failed(err, "Failed to trigger a savepoint for the job %s.", id)
+		return ended(err, "savepoint", trigger, "Failed to trigger a savepoint for the job %s.", job)
 	}
-	fmt.Fprintf(w, "Savepoint completed. Path: %s\nYou can resume your program from this savepoint with the run command.\n", done.Operation.Location)
+	fmt.Fprintf(out, "Savepoint completed. Path: %s\nYou can resume your program from this savepoint with the run command.\n", location)
 	return nil
 }
 
-func disposeOf(c *cobra.Command, to *client, path string) error {
-	w := c.OutOrStdout()
-	fmt.Fprintf(w, "Disposing savepoint '%s'.\nWaiting for response...\n", path)
-	const at = "/savepoint-disposal"
-	if _, err := to.run(c.Context(), at, at, map[string]any{"savepoint-path": path}); err != nil {
-		return failed(err, "Failed to dispose the savepoint '%s'.", path)
+// remove deletes a savepoint.
+func (o *savepointOptions) remove(c *cobra.Command) error {
+	s, err := o.open(c)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "Savepoint '%s' disposed.\n", path)
+	out, path := c.OutOrStdout(), absolute(o.dispose)
+	fmt.Fprintf(out, "Disposing savepoint '%s'.\nWaiting for response...\n", o.dispose)
+	ctx, cancel := triggering()
+	defer cancel()
+	trigger, err := s.client.TriggerDisposal(ctx, path)
+	if err == nil {
+		err = s.client.AwaitDisposal(ctx, trigger)
+	}
+	if err != nil {
+		return failed(err, "Failed to dispose the savepoint '%s'.", o.dispose)
+	}
+	fmt.Fprintf(out, "Savepoint '%s' disposed.\n", o.dispose)
 	return nil
-}
-
-func newCheckpoint() *cobra.Command {
-	var o clientOptions
-	var full bool
-	c := &cobra.Command{
-		Use:                   "checkpoint [OPTIONS] <Job ID>",
-		Short:                 "Triggers a checkpoint of a running job.",
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError(c, errors.New("Missing JobID. Specify a Job ID to manipulate a checkpoint."))
-			}
-			id, err := parseJob(c, args[0])
-			if err != nil {
-				return err
-			}
-			what, sort := "Checkpoint", "CONFIGURED"
-			if full {
-				what, sort = "Checkpoint(FULL)", "FULL"
-			}
-			w, path := c.OutOrStdout(), "/jobs/"+id+"/checkpoints"
-			fmt.Fprintf(w, "Triggering checkpoint for job %s.\nWaiting for response...\n", id)
-			done, err := o.client().run(c.Context(), path, path, map[string]any{"checkpointType": sort})
-			if err != nil {
-				return failed(err, "Failed to trigger a checkpoint for the job %s.", id)
-			}
-			fmt.Fprintf(w, "%s %d for job %s completed.\nYou can resume your program from this checkpoint with the run command.\n", what, done.Operation.CheckpointID, id)
-			return nil
-		},
-	}
-	o.add(c)
-	c.Flags().BoolVar(&full, "full", false, "a checkpoint that refers to no older one's files")
-	return c
 }

@@ -80,6 +80,9 @@ type (
 // format is CANONICAL or NATIVE.
 type format checkpoint.Format
 
+// MarshalText implements encoding.TextMarshaler.
+func (f format) MarshalText() ([]byte, error) { return []byte(checkpoint.Format(f).String()), nil }
+
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (f *format) UnmarshalText(text []byte) error {
 	for _, known := range []checkpoint.Format{checkpoint.Canonical, checkpoint.Native} {

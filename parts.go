@@ -215,7 +215,7 @@ func restoreRows(r *operator.Restored, p snapshot.RowsPart, restore func(*state.
 		err = restore(rows)
 	}
 	if err != nil {
-		return fmt.Errorf("restoring %s: %w", cmp.Or(p.File, "rows"), err)
+		return fmt.Errorf("restoring %s by its index %s: %w", cmp.Or(p.File, "rows"), cmp.Or(p.Index.File, "in the metadata"), err)
 	}
 	return nil
 }

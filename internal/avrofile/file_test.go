@@ -201,6 +201,9 @@ func TestDamageIsNoticed(t *testing.T) {
 	damaged("the index of another file", readAll(file, otherIndex))
 	damaged("the file of another index", readAll(other, index))
 	damaged("a longer file", readAll(append(file, 0), index))
+	if checksum(index) == checksum(otherIndex) {
+		t.Error("the checksum of an index as a whole tells nothing of it")
+	}
 	newer := bytes.Clone(index)
 	newer[6] = 9
 	if err := readAll(file, newer); err == nil || !strings.Contains(err.Error(), "version 9") {
@@ -234,7 +237,7 @@ func FuzzOpen(f *testing.F) {
 	file, index = write(f, 0, 1, "")
 	f.Add(index, file, true)
 	f.Fuzz(func(t *testing.T, index, file []byte, right bool) {
-		if right && len(index) >= indexHeadBytes+4 {
+		if right && len(index) >= indexHeadBytes {
 			index = rightIndex(bytes.Clone(index), file)
 		}
 		r, err := Open(bytes.NewReader(file), int64(len(file)), index)
@@ -251,9 +254,9 @@ func FuzzOpen(f *testing.F) {
 
 // rightIndex puts the size and the checksums of file into an index, as far as it can be read.
 func rightIndex(index, file []byte) []byte {
-	binary.LittleEndian.PutUint64(index[8:], uint64(len(file)))
+	binary.LittleEndian.PutUint64(index[12:], uint64(len(file)))
 	end := uint64(len(file))
-	blocks := index[indexHeadBytes : len(index)-4]
+	blocks := index[indexHeadBytes:]
 	for n := len(blocks)/indexBlockBytes - 1; n >= 0; n-- {
 		b := blocks[n*indexBlockBytes:]
 		if from := binary.LittleEndian.Uint64(b[8:]); from <= end {
@@ -261,7 +264,7 @@ func rightIndex(index, file []byte) []byte {
 			end = from
 		}
 	}
-	binary.LittleEndian.PutUint32(index[16:], checksum(file[:end]))
-	binary.LittleEndian.PutUint32(index[len(index)-4:], checksum(index[:len(index)-4]))
+	binary.LittleEndian.PutUint32(index[20:], checksum(file[:end]))
+	binary.LittleEndian.PutUint32(index[8:], checksum(index[12:]))
 	return index
 }

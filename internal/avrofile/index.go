@@ -9,13 +9,15 @@ import (
 
 // An index is
 //
-//	magic | size u64 | header crc u32 | n u32 | n blocks | crc u32
+//	magic | crc u32 | size u64 | header crc u32 | n u32 | n blocks
 //	block = first u64 | offset u64 | count u32 | crc u32
 //
 // all little-endian. Size is that of the file; its header ends where the first block begins, and a block where the next one does.
+// The first crc is of all that comes behind it. It stands in front because a CRC over bytes and their own CRC is the same for all
+// bytes of one length: behind them it would blind whoever takes the checksum of the whole index, as storage does.
 const (
 	indexMagic      = "WEIRIX\x01\x00" // name and version
-	indexHeadBytes  = len(indexMagic) + 8 + 4 + 4
+	indexHeadBytes  = len(indexMagic) + 4 + 8 + 4 + 4
 	indexBlockBytes = 8 + 8 + 4 + 4
 )
 
@@ -32,8 +34,8 @@ func corrupt(format string, args ...any) error {
 
 // Index is the bytes of the index, after Close.
 func (f *Writer) Index() []byte {
-	b := make([]byte, 0, indexHeadBytes+len(f.blocks)*indexBlockBytes+4)
-	b = append(b, indexMagic...)
+	b := make([]byte, 0, indexHeadBytes+len(f.blocks)*indexBlockBytes)
+	b = append(b, indexMagic+"\x00\x00\x00\x00"...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(f.off))
 	b = binary.LittleEndian.AppendUint32(b, f.header)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.blocks)))
@@ -43,7 +45,8 @@ func (f *Writer) Index() []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(x.count))
 		b = binary.LittleEndian.AppendUint32(b, x.crc)
 	}
-	return binary.LittleEndian.AppendUint32(b, checksum(b))
+	binary.LittleEndian.PutUint32(b[8:], checksum(b[12:]))
+	return b
 }
 
 // index is what an index says.
@@ -56,18 +59,18 @@ type index struct {
 // parseIndex reads an index, and checks that it agrees with itself.
 func parseIndex(b []byte) (x index, err error) {
 	switch {
-	case len(b) < indexHeadBytes+4 || string(b[:6]) != indexMagic[:6]:
+	case len(b) < indexHeadBytes || string(b[:6]) != indexMagic[:6]:
 		return x, corrupt("the index is none, or cut short")
 	case string(b[:8]) != indexMagic:
 		return x, fmt.Errorf("the index has format version %d, this program reads version %d; use a newer one",
 			binary.LittleEndian.Uint16(b[6:]), binary.LittleEndian.Uint16([]byte(indexMagic[6:])))
-	case checksum(b[:len(b)-4]) != binary.LittleEndian.Uint32(b[len(b)-4:]):
+	case checksum(b[12:]) != binary.LittleEndian.Uint32(b[8:]):
 		return x, corrupt("the index's checksum does not match")
 	}
-	size := binary.LittleEndian.Uint64(b[8:])
-	x.header = binary.LittleEndian.Uint32(b[16:])
-	n := binary.LittleEndian.Uint32(b[20:])
-	b = b[indexHeadBytes : len(b)-4]
+	size := binary.LittleEndian.Uint64(b[12:])
+	x.header = binary.LittleEndian.Uint32(b[20:])
+	n := binary.LittleEndian.Uint32(b[24:])
+	b = b[indexHeadBytes:]
 	if size > 1<<62 || uint64(n)*indexBlockBytes != uint64(len(b)) {
 		return x, corrupt("the index says %d blocks in %d bytes", n, len(b))
 	}

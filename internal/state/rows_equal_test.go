@@ -75,7 +75,7 @@ func equalRestores[K comparable](t *testing.T, seed uint64, p int, key func(uint
 	for i := range p {
 		r := base.RangeOf(i, p)
 		g := newRig(t, seed+uint64(i), r, nil, key, 40+int(seed%5)*150)
-		for range 60 {
+		for range 30 {
 			g.slice()
 		}
 		for range 20 {

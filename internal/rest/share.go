@@ -85,9 +85,10 @@ func (s *Server) ofVertexShare() {
 			sizes, persisted, zeros = append(sizes, a.Bytes), append(persisted, a.InFlight), append(zeros, 0)
 			durations = append(durations, max(0, a.At.Sub(c.Wall).Milliseconds()))
 		}
-		none := zeros.stats()
-		b.Summary = shareSummary{Checkpointed: sizes.stats(), State: sizes.stats(), Duration: durations.stats(), Checkpoint: durationsBody{none, none},
-			Alignment: alignmentStats{Buffered: none, Processed: none, Persisted: persisted.stats(), Duration: none}, StartDelay: none}
+		none := zeros.extremes()
+		b.Summary = shareSummary{Checkpointed: sizes.extremes(), State: sizes.extremes(), Duration: durations.extremes(),
+			Checkpoint: durationsBody{none, none}, StartDelay: none,
+			Alignment: alignmentStats{Buffered: zeros.stats(), Processed: none, Persisted: persisted.extremes(), Duration: none}}
 		return b, nil
 	})
 }

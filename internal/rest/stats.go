@@ -53,6 +53,14 @@ func (v values) stats() statsBody {
 		P95: at(sorted, 0.95), P99: at(sorted, 0.99), P999: at(sorted, 0.999)}
 }
 
+// extremes are the stats without percentiles: Flink has none of the subtasks of a checkpoint.
+func (v values) extremes() statsBody {
+	s := v.stats()
+	none := percentile(math.NaN())
+	s.P50, s.P90, s.P95, s.P99, s.P999 = none, none, none, none, none
+	return s
+}
+
 // at is a percentile as Flink's library estimates it: between the two values at its place among n+1.
 func at(sorted []int64, p float64) percentile {
 	place := p * float64(len(sorted)+1)

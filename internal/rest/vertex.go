@@ -28,17 +28,17 @@ type vertexBody struct {
 
 // ioMetrics are of a task or a vertex. Nobody counts them yet.
 type ioMetrics struct {
-	ReadBytes      int64   `json:"read-bytes"`
-	ReadBytesAll   bool    `json:"read-bytes-complete"`
-	WriteBytes     int64   `json:"write-bytes"`
-	WriteBytesAll  bool    `json:"write-bytes-complete"`
-	ReadRecords    int64   `json:"read-records"`
-	ReadRecordsAll bool    `json:"read-records-complete"`
-	WriteRecords   int64   `json:"write-records"`
-	WriteAll       bool    `json:"write-records-complete"`
-	Backpressured  int64   `json:"accumulated-backpressured-time"`
-	Idle           int64   `json:"accumulated-idle-time"`
-	Busy           float64 `json:"accumulated-busy-time"`
+	ReadBytes      int64      `json:"read-bytes"`
+	ReadBytesAll   bool       `json:"read-bytes-complete"`
+	WriteBytes     int64      `json:"write-bytes"`
+	WriteBytesAll  bool       `json:"write-bytes-complete"`
+	ReadRecords    int64      `json:"read-records"`
+	ReadRecordsAll bool       `json:"read-records-complete"`
+	WriteRecords   int64      `json:"write-records"`
+	WriteAll       bool       `json:"write-records-complete"`
+	Backpressured  int64      `json:"accumulated-backpressured-time"`
+	Idle           int64      `json:"accumulated-idle-time"`
+	Busy           percentile `json:"accumulated-busy-time"`
 }
 
 type vertexDetails struct {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -11,14 +12,15 @@ import (
 // calls its methods; senders reach it through their partitions.
 //
 // Channels that hold elements and are not blocked stand in a queue, and Next serves them in turn, so a busy channel does
-// not starve a slow one and no call looks at all channels.
+// not starve a slow one and no call looks at all channels. Sealed ones come last: who seals waits for others.
 type Gate struct {
 	bell     Bell
 	channels []*Channel
 
-	mu     sync.Mutex // protects ready, urgent, and the queues of all channels
+	mu     sync.Mutex // protects ready, last, urgent, and the queues of all channels
 	ready  []int      // numbers of offered channels, oldest first
 	head   int
+	last   []int       // offered channels that are sealed, oldest first; some are in ready until it is their turn there
 	urgent []Urgent    // not yet taken
 	alarm  atomic.Bool // urgent is not empty
 }
@@ -32,7 +34,7 @@ type Channel struct {
 	queue   []Element // a ring
 	first   int
 	length  int
-	offered bool // stands in gate.ready
+	offered bool // stands in gate.ready or gate.last
 	blocked bool
 	closed  bool
 
@@ -65,9 +67,11 @@ func (g *Gate) Len() int { return len(g.channels) }
 // Next takes the next element of the next channel that has one; false: there is none, or something Urgent comes first.
 func (g *Gate) Next() (channel int, e Element, ok bool) {
 	g.mu.Lock()
-	for g.head < len(g.ready) && len(g.urgent) == 0 {
-		c := g.channels[g.ready[g.head]]
-		g.head++
+	for len(g.urgent) == 0 {
+		c := g.turnLocked()
+		if c == nil {
+			break
+		}
 		if !c.openLocked() {
 			c.offered = false
 			continue
@@ -88,6 +92,24 @@ func (g *Gate) Next() (channel int, e Element, ok bool) {
 	}
 	g.mu.Unlock()
 	return 0, Element{}, false
+}
+
+// turnLocked takes the channel whose turn it is out of its queue; nil: none is offered.
+func (g *Gate) turnLocked() *Channel {
+	for g.head < len(g.ready) {
+		c := g.channels[g.ready[g.head]]
+		g.head++
+		if !c.sealed {
+			return c
+		}
+		g.last = append(g.last, c.number)
+	}
+	if len(g.last) == 0 {
+		return nil
+	}
+	c := g.channels[g.last[0]]
+	g.last = slices.Delete(g.last, 0, 1)
+	return c
 }
 
 // compactLocked keeps the queue of ready channels from creeping along its array.
@@ -111,6 +133,10 @@ func (g *Gate) Unblock(i int) {
 	defer g.mu.Unlock()
 	c := g.channels[i]
 	c.blocked, c.sealed = false, false
+	if at := slices.Index(g.last, i); at >= 0 {
+		g.last = slices.Delete(g.last, at, at+1)
+		g.ready = append(g.ready, i)
+	}
 	c.offerLocked()
 }
 
@@ -170,7 +196,7 @@ func (c *Channel) offerLocked() bool {
 	g := c.gate
 	c.offered = true
 	g.ready = append(g.ready, c.number)
-	return len(g.ready)-g.head == 1
+	return len(g.ready)-g.head+len(g.last) == 1
 }
 
 // pushLocked appends to the ring. A watermark behind a watermark takes its place: nothing lies between them, no barrier either.

@@ -142,6 +142,29 @@ func TestASealedChannel(t *testing.T) {
 	want(t, drain(g), "0:3 0:4 0:5")
 }
 
+// TestSealedChannelsComeLast: who waits for a barrier in its place comes to it as soon as can be.
+func TestSealedChannelsComeLast(t *testing.T) {
+	p, g := pair(3, wide)
+	send(t, p, 0, 1, 2)
+	send(t, p, 1, 11, 12)
+	send(t, p, 2, 21, 22)
+	p.channels[0].overtake(unaligned(7))
+	p.channels[2].overtake(unaligned(7))
+	urgent(g)
+	g.Seal(0)
+	g.Seal(2)
+	for _, next := range []string{"11", "12", "1"} {
+		_, e, _ := g.Next()
+		want(t, name(e), next)
+	}
+	send(t, p, 1, 13)
+	_, e, _ := g.Next()
+	want(t, name(e), "13")
+	g.Unblock(2)
+	send(t, p, 1, 14)
+	want(t, drain(g), "2:21 1:14 2:22 0:2")
+}
+
 // TestWatermarksKeepTheirSide: one behind a barrier does not take the place of one that it overtook.
 func TestWatermarksKeepTheirSide(t *testing.T) {
 	p, g := pair(1, wide)

@@ -140,10 +140,19 @@ var leaves = []leave{
 	{"a savepoint that stops it, native", func(r *running) string { return r.saved(checkpoint.Suspend, checkpoint.Native) }},
 	{"a savepoint, canonical", func(r *running) string { defer r.kill(); return r.saved(checkpoint.Savepoint, checkpoint.Canonical) }},
 	{"a checkpoint", func(r *running) string {
-		r.checkpoint()
 		defer r.kill()
-		return r.lastCheckpoint()
+		return r.checkpointed()
 	}},
+}
+
+// checkpointed is where a checkpoint is that it takes.
+func (r *running) checkpointed() string {
+	r.Helper()
+	a, err := r.handle.TriggerCheckpoint(r.Context(), false)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return a.Location
 }
 
 func (r *running) saved(kind checkpoint.Kind, format checkpoint.Format) string {
@@ -271,8 +280,7 @@ func TestRecordsInFlightOfAnotherShape(t *testing.T) {
 				}
 				r := start(l.env(c.here), c.before)
 				r.pass(100 * time.Millisecond)
-				r.checkpoint()
-				path := r.lastCheckpoint()
+				path := r.checkpointed()
 				if m, _, err := storage.ReadMetadata(l.disk, path); err != nil || inFlight(m) < 50 {
 					l.Fatalf("%d records were in flight, %v", inFlight(m), err)
 				}

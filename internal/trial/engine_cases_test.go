@@ -267,24 +267,38 @@ func (o *order) EndOfInput(out weir.Out[string]) error {
 	return nil
 }
 
-// B134: one key has nearly all the records, and takes its time for them. Checkpoints that expire are counted and name the subtask;
-// the counts are exact.
+const hotRecords = 20_000
+
+// hotJob has one key with nearly all the records, which takes its time for them.
+func (s *stand) hotJob() *weir.Env {
+	env := s.env(4, 500*time.Millisecond)
+	env.Checkpoints().Timeout = 2 * time.Second
+	env.From(weir.Generate(hotRecords, func(i int64) int64 { return i + 1 })).UID("integers").
+		KeyBy(func(v int64) int64 { return hot(v) }).
+		Process(weir.Keyed(func(ctx *weir.KeyedContext[int64], v int64, out weir.Out[string]) error {
+			if ctx.Key() == 3 {
+				pass(time.Millisecond)
+			}
+			out.Emit(fmt.Sprint(ctx.Key(), " ", v))
+			return nil
+		})).UID("hot").Name("hot").
+		To(topic{s.broker, s.faults}.sink()).UID("out")
+	return env
+}
+
+func (s *stand) expectHot() {
+	s.Helper()
+	want := bag{}
+	for v := int64(1); v <= hotRecords; v++ {
+		want.add(fmt.Sprint(hot(v), " ", v))
+	}
+	s.expect(want)
+}
+
+// B134: of aligned checkpoints of a job with a hot key, those that expire are counted and name the subtask; the counts are exact.
 func TestAHotKey(t *testing.T) {
 	onStand(t, func(s *stand) {
-		const n = 20_000
-		env := s.env(4, 500*time.Millisecond)
-		env.Checkpoints().Timeout = 2 * time.Second
-		env.From(weir.Generate(n, func(i int64) int64 { return i + 1 })).UID("integers").
-			KeyBy(func(v int64) int64 { return hot(v) }).
-			Process(weir.Keyed(func(ctx *weir.KeyedContext[int64], v int64, out weir.Out[string]) error {
-				if ctx.Key() == 3 {
-					pass(time.Millisecond)
-				}
-				out.Emit(fmt.Sprint(ctx.Key(), " ", v))
-				return nil
-			})).UID("hot").Name("hot").
-			To(topic{s.broker, s.faults}.sink()).UID("out")
-		r := s.start(env)
+		r := s.start(s.hotJob())
 		pass(8 * time.Second)
 		expired := 0
 		for _, c := range r.handle.Status().Checkpoints.History {
@@ -296,11 +310,30 @@ func TestAHotKey(t *testing.T) {
 			s.Errorf("no checkpoint expired and said whom it waited for: %+v", r.handle.Status().Checkpoints)
 		}
 		r.finish()
-		want := bag{}
-		for v := int64(1); v <= n; v++ {
-			want.add(fmt.Sprint(hot(v), " ", v))
+		s.expectHot()
+	})
+}
+
+// B134: unaligned checkpoints of the same job do not wait for the hot key's records; they have them.
+func TestAHotKeyIsOvertaken(t *testing.T) {
+	onStand(t, func(s *stand) {
+		r := s.start(unaligned(s.hotJob(), 0))
+		pass(8 * time.Second)
+		h := r.handle.Status().Checkpoints.History
+		if len(h) < 5 {
+			s.Errorf("%d checkpoints", len(h))
 		}
-		s.expect(want)
+		for _, c := range h {
+			if c.What == checkpoint.Failed || c.Duration > 2*time.Second {
+				s.Errorf("%+v", c)
+			}
+		}
+		r.crash()
+		if overtaken(s.disk) == 0 {
+			s.Error("nothing was in flight")
+		}
+		s.start(s.hotJob().Set("execution.state-recovery.path", latest)).finish()
+		s.expectHot()
 	})
 }
 

@@ -10,7 +10,7 @@ PROCESSES ?= 50
 BENCH_FLINK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check fmt bench-quick bench bench-flink sim soak soak-count
+.PHONY: help demo test test-flink build check fmt bench-quick bench bench-flink sim soak soak-count
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ test: ## vet and all tests, with the race detector where there is a C compiler
 			'**** Install a C compiler (gcc or clang), and leave CGO_ENABLED alone.' ''; \
 		echo "go test ./..."; go test -timeout 15m ./...; \
 	fi
+
+test-flink: ## let the real flink command line loose on a job of Weir's; fetches Flink from PyPI once, and needs Java
+	@home=$$(testflink/install.sh) || exit $$?; \
+	WEIR_TEST_FLINK=$$home go test ./testflink -count=1 -timeout 5m
 
 build: ## bin/weir, and the examples in bin/examples/
 	@mkdir -p bin/examples

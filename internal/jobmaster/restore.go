@@ -25,7 +25,8 @@ func (m *Master) restorable(p Point) error {
 	if err == nil {
 		var match *snapshot.Match
 		if match, err = m.match(p); err == nil {
-			err = errors.Join(assignable(m.options.Graph, match), statesFit(m.options.Graph, match), recordsFit(match))
+			_, err = redistribute(m.options.Graph, match)
+			err = errors.Join(err, statesFit(m.options.Graph, match), recordsFit(match))
 		}
 	}
 	if err != nil {
@@ -73,33 +74,46 @@ func recordsFit(match *snapshot.Match) error {
 
 var errNoSchema = errors.New("they were of a type with a schema, and have none now; give the type back what made it one, for example exported fields")
 
-func assignable(g *graph.Job, match *snapshot.Match) error {
+// redistribution is how the state of a checkpoint goes to the tasks of the job.
+type redistribution struct {
+	match *snapshot.Match
+	nodes map[*graph.Node]*snapshot.Redistribution // of the operators that the checkpoint knows
+}
+
+// redistribute fails where some task cannot get its part.
+func redistribute(g *graph.Job, match *snapshot.Match) (*redistribution, error) {
+	r := &redistribution{match: match, nodes: map[*graph.Node]*snapshot.Redistribution{}}
 	for _, v := range g.Vertices {
+		for _, n := range v.Nodes {
+			o := match.Operators[n.StateID()]
+			if o == nil {
+				continue
+			}
+			var err error
+			if r.nodes[n], err = o.Redistribute(v.Parallelism); err != nil {
+				return nil, err
+			}
+		}
 		for subtask := range v.Parallelism {
-			if _, _, err := assign(v, subtask, match); err != nil {
-				return err
+			if _, _, err := r.assign(v, subtask); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // assign is what one subtask of a vertex gets back: by node of its chain (nil: the checkpoint does not know the operator), and the records
 // in flight to any of them.
-func assign(v *graph.Vertex, subtask int, match *snapshot.Match) (parts []*snapshot.Restored, inFlight []snapshot.InFlightPart, err error) {
+func (r *redistribution) assign(v *graph.Vertex, subtask int) (parts []*snapshot.Restored, inFlight []snapshot.InFlightPart, err error) {
 	parts = make([]*snapshot.Restored, len(v.Nodes))
 	for i, n := range v.Nodes {
-		o := match.Operators[n.StateID()]
-		if o == nil {
-			continue
+		if d := r.nodes[n]; d != nil {
+			part := d.Assign(subtask)
+			parts[i] = &part
 		}
-		r, err := snapshot.Assign(o, v.Parallelism, subtask)
-		if err != nil {
-			return nil, nil, err
-		}
-		parts[i] = &r
 	}
-	for _, e := range match.Edges {
+	for _, e := range r.match.Edges {
 		i := v.NodeByStateID(e.To)
 		if i < 0 {
 			continue
@@ -150,7 +164,7 @@ func (m *Master) deploy(a job.DeployTasks) {
 // restoration is a restore point, matched with the job.
 type restoration struct {
 	point Point
-	match *snapshot.Match
+	*redistribution
 }
 
 // restoring is nil for an empty start.
@@ -166,7 +180,11 @@ func (m *Master) restoring(from *checkpoint.Completed) (*restoration, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &restoration{point: p, match: match}, nil
+	r, err := redistribute(m.options.Graph, match)
+	if err != nil {
+		return nil, err
+	}
+	return &restoration{point: p, redistribution: r}, nil
 }
 
 func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
@@ -178,7 +196,7 @@ func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
 	if r == nil {
 		return s, nil
 	}
-	parts, inFlight, err := assign(v, subtask, r.match)
+	parts, inFlight, err := r.assign(v, subtask)
 	if err != nil {
 		return s, err
 	}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -74,34 +73,32 @@ func (e *PartlyEndedError) Error() string {
 		e.Operator, e.Restore, e.Ended, e.Parallelism, e.Parallelism)
 }
 
-// Assign is what the subtask gets of op when the operator runs at the given parallelism. A nil op is an operator that the
-// checkpoint does not have: it begins empty, without a watermark.
-func Assign(op *Operator, parallelism, subtask int) (Restored, error) {
-	if op == nil {
-		return Restored{Watermark: base.NoTime, PendingWatermark: base.NoTime}, nil
+// Redistribution gives an operator's old state out to its subtasks at one parallelism. What is the same for all of them is found once.
+type Redistribution struct {
+	operator    *Operator
+	parallelism int
+	lists       []pile[ListHandle]
+	rowLists    []pile[RowsPart]
+	keyed       bool
+	allEnded    bool
+	least       progress // of all old subtasks
+}
+
+// Redistribute prepares to give the operator's state out at the given parallelism.
+func (o *Operator) Redistribute(parallelism int) (*Redistribution, error) {
+	if err := o.redistributable(parallelism); err != nil {
+		return nil, err
 	}
-	if err := op.assignable(parallelism, subtask); err != nil {
-		return Restored{}, err
-	}
-	r := Restored{Rescaled: parallelism != op.Parallelism}
-	if op.Finished {
-		r.Ended, r.Watermark, r.PendingWatermark = true, base.EndOfTime, base.NoTime
-		return r, nil
-	}
-	r.Ended = op.ended(subtask, r.Rescaled)
-	r.Keyed = op.assignKeyed(base.RangeOf(subtask, parallelism))
-	r.Lists = op.assignLists(parallelism, subtask)
-	r.Rows = op.assignRows(parallelism, subtask)
-	r.Watermark, r.PendingWatermark = op.assignWatermark(parallelism, subtask)
+	r := &Redistribution{operator: o, parallelism: parallelism, keyed: o.keyed(), allEnded: o.countEnded() == len(o.Subtasks), least: leastOf(o.Subtasks)}
+	r.lists = gather(o, parallelism, func(s *Subtask) []ListHandle { return s.Lists })
+	r.rowLists = gather(o, parallelism, (*Subtask).rowLists)
 	return r, nil
 }
 
-func (o *Operator) assignable(parallelism, subtask int) error {
+func (o *Operator) redistributable(parallelism int) error {
 	switch {
 	case parallelism < 1 || parallelism > base.KeyGroups:
 		return fmt.Errorf("snapshot: %v cannot run at parallelism %d: it must be between 1 and %d", o, parallelism, base.KeyGroups)
-	case subtask < 0 || subtask >= parallelism:
-		return fmt.Errorf("snapshot: %v at parallelism %d has no subtask %d", o, parallelism, subtask)
 	case !o.Finished && len(o.Subtasks) != o.Parallelism:
 		return fmt.Errorf("snapshot: %v has %d of %d subtasks", o, len(o.Subtasks), o.Parallelism)
 	}
@@ -111,6 +108,49 @@ func (o *Operator) assignable(parallelism, subtask int) error {
 	return nil
 }
 
+// Assign is what a new subtask of the operator gets.
+func (r *Redistribution) Assign(subtask int) Restored {
+	if r.operator.Finished {
+		return Restored{Rescaled: r.rescaled(), Ended: true, Watermark: base.EndOfTime, PendingWatermark: base.NoTime}
+	}
+	own := base.RangeOf(subtask, r.parallelism)
+	a := Restored{Rescaled: r.rescaled(), Ended: r.ended(subtask), Keyed: r.operator.assignKeyed(own), Rows: r.operator.assignKeyedRows(own)}
+	for i := range r.lists {
+		a.Lists = append(a.Lists, r.lists[i].share(r.parallelism, subtask)...)
+	}
+	for i := range r.rowLists {
+		a.Rows = append(a.Rows, r.rowLists[i].share(r.parallelism, subtask)...)
+	}
+	a.Watermark, a.PendingWatermark = r.progress(subtask).watermarks()
+	return a
+}
+
+// Assign is what one subtask gets of op at the given parallelism. A nil op is an operator that the checkpoint does not have: it begins
+// empty, without a watermark. Who assigns to all subtasks asks a Redistribution.
+func Assign(op *Operator, parallelism, subtask int) (Restored, error) {
+	if op == nil {
+		return Restored{Watermark: base.NoTime, PendingWatermark: base.NoTime}, nil
+	}
+	r, err := op.Redistribute(parallelism)
+	if err != nil {
+		return Restored{}, err
+	}
+	if subtask < 0 || subtask >= parallelism {
+		return Restored{}, fmt.Errorf("snapshot: %v at parallelism %d has no subtask %d", op, parallelism, subtask)
+	}
+	return r.Assign(subtask), nil
+}
+
+func (r *Redistribution) rescaled() bool { return r.parallelism != r.operator.Parallelism }
+
+// ended is the flag of one old subtask, or of all of them: what is merged of some that ended and some that did not goes on.
+func (r *Redistribution) ended(subtask int) bool {
+	if r.rescaled() {
+		return r.allEnded
+	}
+	return r.operator.Subtasks[subtask].Ended
+}
+
 func (o *Operator) countEnded() (n int) {
 	for i := range o.Subtasks {
 		if o.Subtasks[i].Ended {
@@ -118,14 +158,6 @@ func (o *Operator) countEnded() (n int) {
 		}
 	}
 	return n
-}
-
-// ended is the flag of one old subtask, or of all of them: what is merged of some that ended and some that did not goes on.
-func (o *Operator) ended(subtask int, rescaled bool) bool {
-	if !rescaled {
-		return o.Subtasks[subtask].Ended
-	}
-	return o.countEnded() == len(o.Subtasks)
 }
 
 // owners are the old subtasks, first to last, that owned part of r.
@@ -146,16 +178,6 @@ func (o *Operator) assignKeyed(own base.KeyGroupRange) (handles []KeyedHandle) {
 	return handles
 }
 
-func (o *Operator) assignLists(parallelism, subtask int) []ListHandle {
-	return share(o, parallelism, subtask, func(s *Subtask) []ListHandle { return s.Lists })
-}
-
-// assignRows gives out the states of a canonical savepoint as native ones are: those by key by range, the others as lists.
-func (o *Operator) assignRows(parallelism, subtask int) []RowsPart {
-	keyed := o.assignKeyedRows(base.RangeOf(subtask, parallelism))
-	return append(keyed, share(o, parallelism, subtask, (*Subtask).rowLists)...)
-}
-
 func (o *Operator) assignKeyedRows(own base.KeyGroupRange) (parts []RowsPart) {
 	old := o.owners(own)
 	for i := range old {
@@ -170,120 +192,34 @@ func (o *Operator) assignKeyedRows(own base.KeyGroupRange) (parts []RowsPart) {
 	return parts
 }
 
-// rowLists are the lists of a canonical savepoint.
-func (s *Subtask) rowLists() (lists []RowsPart) {
-	for _, r := range s.Rows {
-		if !r.Keyed {
-			lists = append(lists, RowsPart{RowsHandle: r, To: r.Count})
-		}
+// progress is how far event time had come, and how far it was to come by timers that were still firing.
+type progress struct{ now, target base.EventTime }
+
+func leastOf(subtasks []Subtask) progress {
+	p := progress{base.EndOfTime, base.EndOfTime}
+	for i := range subtasks {
+		s := &subtasks[i]
+		p.now = min(p.now, s.Watermark)
+		p.target = min(p.target, max(s.Watermark, s.PendingWatermark))
 	}
-	return lists
-}
-
-// dealt is a list of one old subtask, in either format.
-type dealt[L any] interface {
-	list() (name string, mode Mode, count int64)
-	// cut is the elements from one on, before another.
-	cut(from, to int64) L
-}
-
-func (l ListHandle) list() (string, Mode, int64) { return l.Name, l.Mode, int64(len(l.Offsets)) }
-
-func (l ListHandle) cut(from, to int64) ListHandle {
-	l.Offsets = l.Offsets[from:to]
-	return l
-}
-
-func (p RowsPart) list() (string, Mode, int64) { return p.Name, p.Mode, p.Count }
-
-func (p RowsPart) cut(from, to int64) RowsPart {
-	p.From, p.To = from, to
 	return p
 }
 
-// share is what the subtask gets of the operator's lists.
-func share[L dealt[L]](o *Operator, parallelism, subtask int, listsOf func(*Subtask) []L) (lists []L) {
-	byName, modes := map[string][]L{}, map[string]Mode{}
-	for i := range o.Subtasks {
-		for _, l := range listsOf(&o.Subtasks[i]) {
-			name, mode, _ := l.list()
-			byName[name], modes[name] = append(byName[name], l), mode
-		}
+func (p progress) watermarks() (now, pending base.EventTime) {
+	if p.target > p.now {
+		return p.now, p.target
 	}
-	var own []L
-	if parallelism == o.Parallelism {
-		own = listsOf(&o.Subtasks[subtask])
-	}
-	start := 0
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		all, mine := byName[name], named(own, name)
-		switch {
-		case modes[name] == Union:
-			lists = append(lists, all...)
-		case parallelism == o.Parallelism && (modes[name] == Split || len(mine) > 0):
-			lists = append(lists, mine...)
-		case modes[name] == Broadcast:
-			lists = append(lists, all[subtask%len(all)])
-		default:
-			var run []L
-			run, start = deal(all, parallelism, subtask, start)
-			lists = append(lists, run...)
-		}
-	}
-	return lists
+	return p.now, base.NoTime
 }
 
-// named is the list of that name, if it is there.
-func named[L dealt[L]](lists []L, name string) []L {
-	i := slices.IndexFunc(lists, func(l L) bool { n, _, _ := l.list(); return n == name })
-	if i < 0 {
-		return nil
-	}
-	return lists[i : i+1]
-}
-
-// deal is the subtask's run of a split list's elements. Subtask start gets the first run, and so on around; next is the first
-// subtask that got no odd element, where the next list starts.
-func deal[L dealt[L]](all []L, parallelism, subtask, start int) (run []L, next int) {
-	total := int64(0)
-	for _, l := range all {
-		_, _, n := l.list()
-		total += n
-	}
-	each, odd := total/int64(parallelism), int(total%int64(parallelism))
-	turn := (subtask - start + parallelism) % parallelism
-	first := int64(turn)*each + int64(min(turn, odd))
-	end := first + each
-	if turn < odd {
-		end++
-	}
-	for _, l := range all {
-		_, _, n := l.list()
-		if from, to := max(first, 0), min(end, n); from < to {
-			run = append(run, l.cut(from, to))
-		}
-		first, end = first-n, end-n
-	}
-	return run, (start + odd) % parallelism
-}
-
-func (o *Operator) assignWatermark(parallelism, subtask int) (now, pending base.EventTime) {
-	old := o.Subtasks
+func (r *Redistribution) progress(subtask int) progress {
 	switch {
-	case parallelism == o.Parallelism:
-		old = o.Subtasks[subtask : subtask+1]
-	case o.keyed():
-		old = o.owners(base.RangeOf(subtask, parallelism))
+	case !r.rescaled():
+		return leastOf(r.operator.Subtasks[subtask : subtask+1])
+	case r.keyed:
+		return leastOf(r.operator.owners(base.RangeOf(subtask, r.parallelism)))
 	}
-	now, target := base.EndOfTime, base.EndOfTime
-	for i := range old {
-		now = min(now, old[i].Watermark)
-		target = min(target, max(old[i].Watermark, old[i].PendingWatermark))
-	}
-	if target > now {
-		return now, target
-	}
-	return now, base.NoTime
+	return r.least
 }
 
 // keyed reports whether the operator's state is keyed, be it empty in this checkpoint.

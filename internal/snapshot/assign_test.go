@@ -62,13 +62,13 @@ func elements(lists []ListHandle, name string) (all []string) {
 
 func mustAssign(t *testing.T, o *Operator, parallelism int) []Restored {
 	t.Helper()
+	r, err := o.Redistribute(parallelism)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := make([]Restored, parallelism)
 	for i := range all {
-		r, err := Assign(o, parallelism, i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[i] = r
+		all[i] = r.Assign(i)
 	}
 	return all
 }
@@ -120,9 +120,10 @@ func checkElements(t *testing.T, o *Operator, restored []Restored) {
 		old = append(old, s.Lists...)
 	}
 	var split []string
+	union := elements(old, "union")
 	for i, r := range restored {
 		split = append(split, elements(r.Lists, "split")...)
-		if got, want := elements(r.Lists, "union"), elements(old, "union"); !slices.Equal(got, want) {
+		if got, want := elements(r.Lists, "union"), union; !slices.Equal(got, want) {
 			t.Fatalf("subtask %d of %d has the union %v, want %v", i, len(restored), got, want)
 		}
 	}
@@ -188,11 +189,9 @@ func TestSparseKeyGroups(t *testing.T) {
 		{Index: 1},
 	}}
 	for _, parallelism := range []int{1, 2, 3, 127, base.KeyGroups} {
+		restored := mustAssign(t, o, parallelism)
 		for i := range parallelism {
-			r, err := Assign(o, parallelism, i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := restored[i]
 			if owns := base.OwnerOf(11008<<49, parallelism) == i; (len(r.Keyed) == 1) != owns {
 				t.Fatalf("subtask %d of %d gets %+v", i, parallelism, r.Keyed)
 			}

@@ -40,6 +40,7 @@ type Channel struct {
 
 	// Of unaligned barriers; overtake.go. Protected by gate.mu.
 	barrier   base.CheckpointID // the last one that overtook
+	sent      base.CheckpointID // the last one at all
 	ahead     int               // elements still queued that it overtook
 	sealed    bool              // only those may be taken
 	recording base.CheckpointID // 0: none

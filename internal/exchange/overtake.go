@@ -66,13 +66,13 @@ func (c *Channel) overtake(b *checkpoint.Barrier) {
 // overtookLocked: b has overtaken the first n elements.
 func (c *Channel) overtookLocked(b *checkpoint.Barrier, n int) {
 	c.barrier, c.ahead = b.ID, n
-	c.stopRecordingLocked(b.ID)
+	c.sentLocked(b.ID)
 	c.gate.urgeLocked(Urgent{Channel: c.number, Barrier: b})
 }
 
 // barrierSentLocked hears of a barrier that was put into the queue.
 func (c *Channel) barrierSentLocked(b *checkpoint.Barrier) {
-	c.stopRecordingLocked(b.ID)
+	c.sentLocked(b.ID)
 	if b.Timeout > 0 && !b.Forced {
 		c.gate.urgeLocked(Urgent{Channel: c.number, Barrier: b, Announced: true})
 	}
@@ -86,7 +86,9 @@ func (c *Channel) endedLocked() {
 	}
 }
 
-func (c *Channel) stopRecordingLocked(id base.CheckpointID) {
+// sentLocked: a barrier is on its way, or has come; what is sent from here on is behind it.
+func (c *Channel) sentLocked(id base.CheckpointID) {
+	c.sent = max(c.sent, id)
 	if c.recording <= id {
 		c.recording = 0
 	}
@@ -108,7 +110,12 @@ func (g *Gate) Prioritize(i int, id base.CheckpointID) *checkpoint.Barrier {
 	}
 	*c.atLocked(c.length - 1) = Element{}
 	c.length--
-	c.barrier, c.ahead = id, n
+	switch {
+	case c.barrier < id:
+		c.barrier, c.ahead = id, n
+	case n < c.ahead: // the next one has overtaken meanwhile, this one too
+		c.ahead--
+	}
 	return b
 }
 
@@ -132,7 +139,8 @@ func (g *Gate) Seal(i int) {
 }
 
 // Record keeps what is in flight in channel i for checkpoint id: what is queued before its barrier, and if that has not come
-// yet, what is sent until it does. over: it cannot come any more, as the sender has ended; all that it sent is kept.
+// yet, what is sent until it does. over: it cannot come any more, as the sender has ended; all that it sent is kept. Of a checkpoint
+// whose barrier the sender has passed over, for the next one's, nothing is kept: the next one ends it.
 func (g *Gate) Record(i int, id base.CheckpointID) (over bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,6 +151,8 @@ func (g *Gate) Record(i int, id base.CheckpointID) (over bool) {
 		n = c.ahead
 	case announced >= 0:
 		n = announced
+	case c.sent > id:
+		n = 0
 	case c.length > 0 && c.atLocked(c.length-1).Kind == EndOfPartition:
 		c.barrier, c.ahead, over = id, c.length-1, true
 	default:

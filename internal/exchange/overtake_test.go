@@ -122,6 +122,52 @@ func TestAnAnnouncedBarrier(t *testing.T) {
 	want(t, urgent(g), "")
 }
 
+// TestANewerMarkStays: the receiver was just turning an older barrier when the next one overtook. What came behind the next one
+// is the sender's to send again, and not in flight.
+func TestANewerMarkStays(t *testing.T) {
+	newer := func() (*Partition, *Gate) {
+		p, g := pair(1, wide)
+		send(t, p, 0, 1)
+		p.Broadcast(timed(7))
+		urgent(g)
+		send(t, p, 0, 2)
+		p.Overtake(unaligned(8))
+		send(t, p, 0, 3)
+		return p, g
+	}
+	t.Run("prioritized", func(t *testing.T) {
+		_, g := newer()
+		g.Record(0, 7)
+		if b := g.Prioritize(0, 7); b == nil || b.ID != 7 {
+			t.Fatalf("got %v", b)
+		}
+		want(t, recorded(g, 0), "1")
+		want(t, urgent(g), "0:b8")
+		g.Record(0, 8)
+		want(t, recorded(g, 0), "1 2")
+		g.Seal(0)
+		want(t, drain(g), "0:1 0:2")
+	})
+	for _, ends := range []string{"before", "after"} {
+		t.Run("the end comes "+ends+" the recording", func(t *testing.T) {
+			p, g := newer()
+			if ends == "before" {
+				p.Broadcast(Element{Kind: EndOfPartition})
+			}
+			if g.Record(0, 6) {
+				t.Error("an end stood for a barrier that another has taken the place of")
+			}
+			if ends == "after" {
+				p.Broadcast(Element{Kind: EndOfPartition})
+			}
+			recorded(g, 0)
+			want(t, urgent(g), "0:b8")
+			g.Record(0, 8)
+			want(t, recorded(g, 0), "1 2")
+		})
+	}
+}
+
 // TestASealedChannel gives what the barrier has overtaken, and the rest after Unblock.
 func TestASealedChannel(t *testing.T) {
 	p, g := pair(1, wide)

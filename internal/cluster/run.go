@@ -107,10 +107,6 @@ func (r *running) startMaster() error {
 	if err != nil {
 		return err
 	}
-	machine, err := machineConfig(j.Graph.Name, j.Config)
-	if err != nil {
-		return err
-	}
 	options := taskOptions(j.Config)
 	options.Log = j.Log
 	if j.Tune != nil {
@@ -120,7 +116,7 @@ func (r *running) startMaster() error {
 	r.worker = worker.New(worker.Options{Send: func(m worker.Message) { r.master.Receive(m) }, Carry: j.Carry, Limits: limits(j.Config),
 		BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit})
 	r.master, err = jobmaster.New(jobmaster.Options{
-		ID: r.id, Graph: j.Graph, Machine: machine, Store: r.store, InlineMax: inlineMax(j.Config),
+		ID: r.id, Graph: j.Graph, Machine: machineConfig(j.Graph.Name, j.Config), Store: r.store, InlineMax: inlineMax(j.Config),
 		Recovered: from.points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -16,14 +15,10 @@ import (
 const beatEvery = 10 * time.Second
 
 // machineConfig is what the configuration says about the job's life.
-func machineConfig(name string, c *config.Config) (job.Config, error) {
+func machineConfig(name string, c *config.Config) job.Config {
 	checkpoints := c.Checkpointing()
-	if checkpoints.Unaligned && checkpoints.AtLeastOnce {
-		return job.Config{}, fmt.Errorf("cluster: %s needs %s: EXACTLY_ONCE: barriers that block nothing have nothing to overtake; leave one of the two out",
-			config.Unaligned.Key, config.CheckpointMode.Key)
-	}
 	checkpoints.FirstDelay = firstDelay(checkpoints, c.Get(config.PauseSources))
-	return job.Config{Name: name, Restart: c.Restart(), Random: rand.Float64, SavepointDir: c.Get(config.SavepointDir), Checkpoints: checkpoints}, nil
+	return job.Config{Name: name, Restart: c.Restart(), Random: rand.Float64, SavepointDir: c.Get(config.SavepointDir), Checkpoints: checkpoints}
 }
 
 // firstDelay is random, so that many jobs started at once do not checkpoint at once. Sources that wait for the first checkpoint wait for

@@ -199,7 +199,7 @@ var Unaligned = &Option[bool]{
 	Default: false,
 	Doc: "Whether barriers may overtake records in flight, which then are part of the checkpoint: checkpoints stay fast under " +
 		"back-pressure. Needs `EXACTLY_ONCE` and one checkpoint at a time.",
-	Differs: "This version of Weir has aligned checkpoints only, and refuses `true`.",
+	Differs: "With `AT_LEAST_ONCE` it is refused; Flink is silently aligned.",
 	kind:    bools,
 }
 

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -60,8 +59,16 @@ func (r *reader[T]) Append(dst []byte, sender int, p exchange.Payload, from int)
 	return dst, nil
 }
 
+// lastingError is one of the records in flight themselves: to restore them again repairs nothing.
+type lastingError string
+
+func (e lastingError) Error() string { return string(e) }
+
+// NonRecoverable is what the job master looks for.
+func (lastingError) NonRecoverable() bool { return true }
+
 // errInFlight is the error of bytes that Append cannot have written.
-var errInFlight = errors.New("damaged records in flight")
+const errInFlight = lastingError("damaged records in flight")
 
 // Restore implements Reader.
 func (r *reader[T]) Restore(records []byte, s Share, hand func(sender int, p exchange.Payload) error) error {
@@ -177,7 +184,7 @@ func (p *picker[T]) keep(b *Batch[T]) error {
 }
 
 // errRekeyed is an error, and not another reader's record: whoever reads by key groups would not have read this one.
-var errRekeyed = errors.New("records in flight belong to other subtasks than those that they were sent to: the key of the edge has changed; " +
+const errRekeyed = lastingError("records in flight belong to other subtasks than those that they were sent to: the key of the edge has changed; " +
 	"restore from a savepoint, which has no records in flight, or with the old key")
 
 func (p *picker[T]) mine(b *Batch[T], i int, v T) (bool, error) {

@@ -164,3 +164,22 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Errorf("exit status %d\n%s", got, out.String())
 	}
 }
+
+// TestStillUnderWay: a savepoint that takes longer than the client waits has not failed. It is told apart by the exit status.
+func TestStillUnderWay(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.WriteString(w, `{"request-id":"501e27e9846356c6873df63ca34078f3"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":{"id":"IN_PROGRESS"},"operation":null}`)
+	}))
+	defer s.Close()
+	for _, action := range [][]string{{"savepoint"}, {"stop"}, {"checkpoint"}, {"cancel", "-s", "/sp"}} {
+		var out bytes.Buffer
+		args := append(action, "-m", strings.TrimPrefix(s.URL, "http://"), "-D", "client.timeout=20ms", aJob)
+		if got := run(args, &out, &out); got != exitPending || !strings.Contains(out.String(), "is still under way, and goes on: triggerId 501e27e9846356c6873df63ca34078f3") {
+			t.Errorf("%v: exit status %d\n%s", action, got, out.String())
+		}
+	}
+}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weirstream/weir/internal/cluster"
 	"github.com/weirstream/weir/internal/config"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": main, "job": fakeJob})
+	testscript.Main(m, map[string]func(){"weir": main, "job": fakeJob, "counting": countingJob})
 }
 
 // fakeJob is what a job's program does with its arguments, without the engine. It prints Weir's and its own; then it does what
@@ -56,15 +57,21 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counting, err := exec.LookPath("counting")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("JOB", job)
-			return nil
+			e.Setenv("COUNTING", counting)
+			e.Setenv("ID", string(cluster.IDOf("counting")))
+			return writePort(e)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "running": running, "path": path},
 	})
 }
 

@@ -40,7 +40,7 @@ type CheckpointStats struct {
 	// Tasks is how many were to acknowledge, and Acked how many did. Acks has their parts, by base.Task; of one that did not, At is zero.
 	Tasks, Acked int
 	Acks         []AckStats
-	// Discarded: it was complete, and is deleted again.
+	// Discarded: its files are deleted again, whether it was complete or given up.
 	Discarded bool
 }
 

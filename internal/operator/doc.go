@@ -5,7 +5,8 @@
 //
 // Nouns: a Batch is a run of records; In is where an operator takes batches, Emitter where it makes them; an Edge knows the
 // type of the records that it joins two operators by, within a task (Chain) or between tasks (Writer and Reader); a Part is
-// what an operator puts into a checkpoint.
+// what an operator puts into a checkpoint; a Share says which of the records in flight, that a Reader writes and reads back as bytes,
+// fall to a subtask.
 //
 // # Invariants
 //

@@ -60,6 +60,7 @@ type broadcastMap[MK comparable, V any] struct {
 	declared Spec
 	keys     *codec.Key[MK]
 	values   *codec.Codec[V]
+	stored   entryReader[MK, V]
 	tree     *tree[MK, V, tending]
 	epoch    epoch                 // in which tree was last copied
 	looping  *tree[MK, V, tending] // read by a loop over All: not to be written
@@ -127,8 +128,12 @@ func (m *broadcastMap[MK, V]) freeze() frozen {
 	return frozenMap[MK, V]{keys: m.keys.Codec(), values: m.values, tree: m.tree}
 }
 
+func (m *broadcastMap[MK, V]) readAs(stored snapshot.StateSchema) error {
+	return m.stored.as(stored, m.keys, m.values)
+}
+
 func (m *broadcastMap[MK, V]) decode(src []byte) (rest []byte, err error) {
-	k, v, rest, err := m.read(src)
+	k, v, rest, err := m.stored.read(src)
 	if err == nil {
 		m.put(k, v)
 	}
@@ -136,19 +141,8 @@ func (m *broadcastMap[MK, V]) decode(src []byte) (rest []byte, err error) {
 }
 
 func (m *broadcastMap[MK, V]) skip(src []byte) (rest []byte, err error) {
-	_, _, rest, err = m.read(src)
+	_, _, rest, err = m.stored.read(src)
 	return rest, err
-}
-
-func (m *broadcastMap[MK, V]) read(src []byte) (k MK, v V, rest []byte, err error) {
-	if src, err = m.keys.Codec().Decode(src, &k); err != nil {
-		return k, v, nil, err
-	}
-	if err := m.keys.Valid(k); err != nil {
-		return k, v, nil, err
-	}
-	rest, err = m.values.Decode(src, &v)
-	return k, v, rest, err
 }
 
 type frozenMap[MK comparable, V any] struct {

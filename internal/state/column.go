@@ -20,6 +20,8 @@ type column interface {
 	schema() snapshot.StateSchema // without the key's
 	layOut() ([]part, []bitsRequest)
 	opened() // the layout is known
+	// readAs says how the values were written that decode, decodeRow and skipRow will read; suits has allowed it.
+	readAs(stored snapshot.StateSchema) error
 
 	// encode appends the values at the slots in mask, in their order; all of them are there and one at least, and not
 	// expired at now.

@@ -19,8 +19,9 @@ type index[K comparable] struct {
 	table
 	slots keyArray[K]
 
-	passing [TouchMost]*page
-	touched uint64 // what the touching pass read: so that it really reads
+	passing [TouchMost]*page // of the last touch: the page of each hash
+	likely  [TouchMost]uint8 // and the slot there
+	touched uint64           // what the touching pass read: so that it really reads
 }
 
 // keyArray is the part of the keys.
@@ -31,11 +32,11 @@ type keyArray[K comparable] struct {
 	key  K // the current one
 }
 
-func (a *keyArray[K]) hashAt(p *page, i uint) uint64 { return a.hash(a.of(p)[i%slotsPerPage]) }
-func (a *keyArray[K]) putCurrent(p *page, i uint)    { a.of(p)[i%slotsPerPage] = a.key }
+func (a *keyArray[K]) hashAt(p *page, i uint) uint64 { return a.hash(*a.at(p, i)) }
+func (a *keyArray[K]) putCurrent(p *page, i uint)    { *a.at(p, i) = a.key }
 
 func (a *keyArray[K]) has(h uint64, p *page, i uint) bool {
-	_, at := a.x.find(h, a.of(p)[i%slotsPerPage])
+	_, at := a.x.find(h, *a.at(p, i))
 	return at >= 0
 }
 
@@ -47,27 +48,28 @@ func (x *index[K]) init(hash func(K) uint64, r base.KeyGroupRange) {
 	x.parts = []part{&x.slots}
 }
 
-// seek makes k the current key.
-func (x *index[K]) seek(h uint64, k K) { x.seekIn(x.pageOf(h), h, k) }
-
-// seekTouched is seek of the hash numbered j of the last touch, which has found the page already. A page that was copied or
-// merged away since then says so; one that was split has its other half looked for as what is not in its home group is.
+// seekTouched is seek of the hash numbered j of the last touch, which has found page and slot already. A page that was copied
+// or merged away since then says so. Whatever else happened in it, the slot is right if k is there and in use; else k is
+// looked for as any other key.
 func (x *index[K]) seekTouched(j int, h uint64, k K) {
-	p := x.passing[j&(TouchMost-1)]
-	if p.gone {
-		p = x.pageOf(h)
+	j &= TouchMost - 1
+	p, i := x.passing[j], uint(x.likely[j])
+	if p.gone || p.tag(i) != tagOf(h) || *x.slots.at(p, i) != k {
+		x.seek(h, k)
+		return
 	}
-	x.seekIn(p, h, k)
+	x.slots.key, x.cur.hash = k, h
+	x.cur.enter(p, i)
 }
 
-// seekIn looks in p first. Nearly always k lies in its home group there, and no other key of that has its tag.
-func (x *index[K]) seekIn(p *page, h uint64, k K) {
-	c := &x.cur
+// seek makes k the current key. Nearly always it lies in its home group, and no other key of that has its tag.
+func (x *index[K]) seek(h uint64, k K) {
+	c, p := &x.cur, x.pageOf(h)
 	x.slots.key, c.hash = k, h
 	g := groupOf(h)
 	if m := matchTags(p.tags[g], everyTag(h)); m != 0 {
 		i := g*groupSlots + uint(bits.TrailingZeros64(m))/8
-		if (*[slotsPerPage]K)(unsafe.Add(unsafe.Pointer(p), x.slots.off))[i%slotsPerPage] == k {
+		if *x.slots.at(p, i) == k {
 			c.enter(p, i)
 			return
 		}
@@ -99,10 +101,10 @@ func (x *index[K]) find(h uint64, k K) (*page, int32) {
 
 // search is the slot of k in p, or -1.
 func (x *index[K]) search(p *page, h uint64, k K) int32 {
-	g, tags, keys := groupOf(h), everyTag(h), x.slots.of(p)
+	g, tags := groupOf(h), everyTag(h)
 	for range groups {
 		for m := matchTags(p.tags[g], tags); m != 0; m &= m - 1 {
-			if i := g*groupSlots + uint(bits.TrailingZeros64(m))/8; keys[i%slotsPerPage] == k {
+			if i := g*groupSlots + uint(bits.TrailingZeros64(m))/8; *x.slots.at(p, i) == k {
 				return int32(i)
 			}
 		}
@@ -111,11 +113,11 @@ func (x *index[K]) search(p *page, h uint64, k K) int32 {
 	return -1
 }
 
-// touch is the touching pass. It reads the cache lines in which the records of a slice will most likely be found: head,
-// keys and values of each record's page. No line's address depends on what another line of the page holds, for the group
-// is known from the hash: so the misses overlap, where the records one after the other would wait for each.
+// touch is the touching pass. It reads the cache lines in which the records of a slice will most likely be found: the head of
+// each record's page, then the entry that has its tag. Within a loop no line's address depends on what another line holds: so
+// the misses of many records overlap, where the records one after the other would wait for each.
 func (x *index[K]) touch(hs []uint64) {
-	ps := x.passing[:len(hs)]
+	ps, slots := x.passing[:len(hs)], x.likely[:len(hs)]
 	for j, h := range hs {
 		ps[j] = x.pageOf(h)
 	}
@@ -123,8 +125,14 @@ func (x *index[K]) touch(hs []uint64) {
 	for _, p := range ps {
 		sum += p.tags[0]
 	}
-	for _, a := range x.lay.parts {
-		sum += a.touch(ps, hs)
+	for j, h := range hs {
+		slots[j] = uint8(ps[j].likely(h))
+	}
+	stride := x.lay.stride
+	for _, off := range x.lay.lines {
+		for j, p := range ps {
+			sum += uint64(*(*byte)(unsafe.Add(unsafe.Pointer(p), off+uintptr(slots[j])*stride)))
+		}
 	}
 	x.touched = sum
 }

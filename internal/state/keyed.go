@@ -22,6 +22,7 @@ import (
 type Keyed[K comparable] struct {
 	index[K]
 	codec  *codec.Key[K]
+	stored reader[K] // of keys
 	within base.KeyGroupRange
 	timers [2]Timers[K] // processing, event
 
@@ -92,9 +93,8 @@ func (k *Keyed[K]) Each(yield func(K) bool) {
 	v := k.view()
 	defer k.release(v)
 	for _, p := range v.pages() {
-		keys := k.slots.of(p)
 		for m := p.live; m != 0; m &= m - 1 {
-			if !yield(keys[lowest(m)]) {
+			if !yield(*k.slots.at(p, lowest(m))) {
 				return
 			}
 		}

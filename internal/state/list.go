@@ -20,8 +20,7 @@ func (l *List[V]) Bind(t Table, s Spec) error {
 	if err != nil {
 		return err
 	}
-	zero, err := c.Append(nil, new(V))
-	l.col = &listColumn[V]{codec: c, clones: !c.Flat() && !s.Immutable, noBytes: err == nil && len(zero) == 0}
+	l.col = &listColumn[V]{codec: c, clones: !c.Flat() && !s.Immutable}
 	return l.col.bindTo(t, s, l.col)
 }
 
@@ -66,14 +65,21 @@ func (l *List[V]) bound() *listColumn[V] {
 type listColumn[V any] struct {
 	declared
 	codec   *codec.Codec[V]
+	stored  reader[V]
 	lists   array[[]V]
 	stamps  array[[]int64] // one per element, where elements expire
 	clones  bool
-	noBytes bool // elements are of no bytes in a file
+	noBytes bool // elements may be of no bytes in the file that is restored
 }
 
 func (c *listColumn[V]) schema() snapshot.StateSchema {
 	return snapshot.StateSchema{Name: c.spec.Name, Kind: KindList, Value: c.codec.Schema()}
+}
+
+func (c *listColumn[V]) readAs(stored snapshot.StateSchema) error {
+	err := c.stored.as(stored.Value, c.codec)
+	c.noBytes = err == nil && c.stored.readsNothing()
+	return err
 }
 
 func (c *listColumn[V]) layOut() ([]part, []bitsRequest) {
@@ -92,11 +98,11 @@ func (c *listColumn[V]) add(vs []V) {
 	if fresh && c.clones {
 		c.takeOwnership()
 	}
-	list := &c.lists.of(p)[i]
+	list := c.lists.at(p, i)
 	*list = append(*list, vs...)
 	if c.spec.TTL > 0 {
 		now := c.now()
-		stamps := &c.stamps.of(p)[i]
+		stamps := c.stamps.at(p, i)
 		for range vs {
 			*stamps = append(*stamps, now)
 		}
@@ -116,7 +122,7 @@ func (c *listColumn[V]) all() []V {
 			cloned[i] = c.codec.Clone(v)
 		}
 		list = cloned
-		c.lists.of(c.t.cur.page)[uint(c.t.cur.slot)%slotsPerPage] = list
+		*c.lists.at(c.t.cur.page, uint(c.t.cur.slot)) = list
 	}
 	return list
 }
@@ -130,7 +136,7 @@ func (c *listColumn[V]) unexpired() []V {
 	i := uint(cur.slot) % slotsPerPage
 	if c.spec.TTL > 0 {
 		now := c.now()
-		stamps := c.stamps.of(cur.page)[i]
+		stamps := *c.stamps.at(cur.page, i)
 		if n := c.countLiving(stamps, now); n == 0 {
 			c.clear()
 			return nil
@@ -139,7 +145,7 @@ func (c *listColumn[V]) unexpired() []V {
 			c.trim(cur.page, i, n, now)
 		}
 	}
-	return c.lists.of(cur.page)[i]
+	return *c.lists.at(cur.page, i)
 }
 
 func (c *listColumn[V]) countLiving(stamps []int64, now int64) (n int) {
@@ -153,14 +159,14 @@ func (c *listColumn[V]) countLiving(stamps []int64, now int64) (n int) {
 
 // trim makes a new list of the n elements that have not expired.
 func (c *listColumn[V]) trim(p *page, i uint, n int, now int64) {
-	list, stamps := c.lists.of(p)[i], c.stamps.of(p)[i]
+	list, stamps := *c.lists.at(p, i), *c.stamps.at(p, i)
 	left, leftStamps := make([]V, 0, n), make([]int64, 0, n)
 	for j, s := range stamps {
 		if !expired(s, c.spec.TTL, now) {
 			left, leftStamps = append(left, list[j]), append(leftStamps, s)
 		}
 	}
-	c.lists.of(p)[i], c.stamps.of(p)[i] = left, leftStamps
+	*c.lists.at(p, i), *c.stamps.at(p, i) = left, leftStamps
 }
 
 func (c *listColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
@@ -170,7 +176,7 @@ func (c *listColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
 	}
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
-		if c.countLiving(c.stamps.of(p)[i], now) == 0 {
+		if c.countLiving(*c.stamps.at(p, i), now) == 0 {
 			mask &^= 1 << i
 		}
 	}
@@ -180,9 +186,9 @@ func (c *listColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
 func (c *listColumn[V]) encode(dst []byte, p *page, mask bitmap, now int64) (_ []byte, err error) {
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
-		list := c.lists.of(p)[i]
+		list := *c.lists.at(p, i)
 		if c.spec.TTL > 0 {
-			dst, err = c.encodeStamped(dst, list, c.stamps.of(p)[i], now)
+			dst, err = c.encodeStamped(dst, list, *c.stamps.at(p, i), now)
 		} else {
 			dst, err = c.encodeList(dst, list)
 		}
@@ -218,9 +224,9 @@ func (c *listColumn[V]) encodeStamped(dst []byte, list []V, stamps []int64, now 
 
 func (c *listColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
 	for _, i := range slots {
-		list, stamps := &c.lists.of(p)[i%slotsPerPage], (*[]int64)(nil)
+		list, stamps := c.lists.at(p, uint(i)), (*[]int64)(nil)
 		if c.spec.TTL > 0 {
-			stamps = &c.stamps.of(p)[i%slotsPerPage]
+			stamps = c.stamps.at(p, uint(i))
 		}
 		if src, err = c.decodeList(src, list, stamps, from); err != nil {
 			return nil, c.fail(err)
@@ -244,7 +250,7 @@ func (c *listColumn[V]) decodeList(src []byte, list *[]V, stamps *[]int64, from 
 			}
 		}
 		var v V
-		if src, err = c.codec.Decode(src, &v); err != nil {
+		if src, err = c.stored.Decode(src, &v); err != nil {
 			return nil, err
 		}
 		*list = append(*list, v)
@@ -256,11 +262,11 @@ func (c *listColumn[V]) decodeList(src []byte, list *[]V, stamps *[]int64, from 
 }
 
 func (c *listColumn[V]) appendRows(w *rowWriter, p *page, i uint, now int64) (err error) {
-	list, n := c.lists.of(p)[i%slotsPerPage], int64(0)
+	list, n := *c.lists.at(p, i), int64(0)
 	for j := range list {
 		var stamp int64
 		if c.spec.TTL > 0 {
-			if stamp = c.stamps.of(p)[i%slotsPerPage][j]; expired(stamp, c.spec.TTL, now) {
+			if stamp = (*c.stamps.at(p, i))[j]; expired(stamp, c.spec.TTL, now) {
 				continue
 			}
 		}
@@ -284,7 +290,7 @@ func (c *listColumn[V]) readRow(src []byte, form rowForm) (n int64, v V, stamp i
 	if n, src, err = readLong(src); err != nil {
 		return 0, v, 0, nil, err
 	}
-	if src, err = c.codec.Decode(src, &v); err != nil {
+	if src, err = c.stored.Decode(src, &v); err != nil {
 		return 0, v, 0, nil, err
 	}
 	stamp, rest, err = form.stamp(src)
@@ -296,13 +302,13 @@ func (c *listColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) ([]
 	if err != nil {
 		return nil, err
 	}
-	list := &c.lists.of(p)[i%slotsPerPage]
+	list := c.lists.at(p, i)
 	if n != int64(len(*list)) {
 		return nil, corrupt("the element numbered %d of a list comes behind %d others", n, len(*list))
 	}
 	*list = append(*list, v)
 	if c.spec.TTL > 0 {
-		stamps := &c.stamps.of(p)[i%slotsPerPage]
+		stamps := c.stamps.at(p, i)
 		*stamps = append(*stamps, stamp)
 	}
 	return rest, nil

@@ -81,6 +81,7 @@ type mapColumn[MK comparable, V any, N note] struct {
 	trees[MK, V, N]
 	keys    *codec.Key[MK]
 	values  *codec.Codec[V]
+	stored  entryReader[MK, V]
 	array   array[*tree[MK, V, N]]
 	looping *tree[MK, V, N] // read by a loop over All: not to be written
 }
@@ -98,6 +99,10 @@ func (c *mapColumn[MK, V, N]) schema() snapshot.StateSchema {
 	return snapshot.StateSchema{
 		Name: c.spec.Name, Kind: KindMap, MapKey: c.keys.Codec().Schema(), Value: c.values.Schema(),
 	}
+}
+
+func (c *mapColumn[MK, V, N]) readAs(stored snapshot.StateSchema) error {
+	return c.stored.as(stored, c.keys, c.values)
 }
 
 func (c *mapColumn[MK, V, N]) layOut() ([]part, []bitsRequest) { return c.request(true, &c.array) }
@@ -122,7 +127,7 @@ func (c *mapColumn[MK, V, N]) tree() *tree[MK, V, N] {
 
 func (c *mapColumn[MK, V, N]) place() **tree[MK, V, N] {
 	cur := &c.t.cur
-	return &c.array.of(cur.page)[uint(cur.slot)%slotsPerPage]
+	return c.array.at(cur.page, uint(cur.slot))
 }
 
 // ownTree is the current key's tree, to be written; a new one if it has none.
@@ -209,7 +214,7 @@ func (c *mapColumn[MK, V, N]) living(p *page, mask bitmap, now int64) bitmap {
 		return mask
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		if i := lowest(m); !c.anyLiving(c.array.of(p)[i], now) {
+		if i := lowest(m); !c.anyLiving(*c.array.at(p, i), now) {
 			mask &^= 1 << i
 		}
 	}
@@ -218,7 +223,7 @@ func (c *mapColumn[MK, V, N]) living(p *page, mask bitmap, now int64) bitmap {
 
 func (c *mapColumn[MK, V, N]) encode(dst []byte, p *page, mask bitmap, now int64) (_ []byte, err error) {
 	for m := mask; m != 0; m &= m - 1 {
-		if dst, err = c.encodeTree(dst, c.array.of(p)[lowest(m)], now); err != nil {
+		if dst, err = c.encodeTree(dst, *c.array.at(p, lowest(m)), now); err != nil {
 			return nil, c.fail(err)
 		}
 	}
@@ -249,7 +254,7 @@ func (c *mapColumn[MK, V, N]) decode(src []byte, p *page, slots []uint8, from en
 		if src, err = c.decodeTree(src, t, from); err != nil {
 			return nil, c.fail(err)
 		}
-		c.array.of(p)[i%slotsPerPage] = t
+		*c.array.at(p, uint(i)) = t
 	}
 	return src, nil
 }
@@ -259,7 +264,6 @@ func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from enc
 	if err != nil {
 		return nil, err
 	}
-	keys := c.keys.Codec()
 	for range n {
 		m := moment{now: from.now, epoch: c.t.cur.epoch}
 		var k MK
@@ -269,13 +273,7 @@ func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from enc
 				return nil, err
 			}
 		}
-		if src, err = keys.Decode(src, &k); err != nil {
-			return nil, err
-		}
-		if err = c.keys.Valid(k); err != nil {
-			return nil, err
-		}
-		if src, err = c.values.Decode(src, &v); err != nil {
+		if k, v, src, err = c.stored.read(src); err != nil {
 			return nil, err
 		}
 		c.trees.put(t, k, v, m)
@@ -285,7 +283,7 @@ func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from enc
 
 func (c *mapColumn[MK, V, N]) appendRows(w *rowWriter, p *page, i uint, now int64) (err error) {
 	keys := c.keys.Codec()
-	c.array.of(p)[i%slotsPerPage].Scan(func(e entry[MK, V, N]) bool {
+	(*c.array.at(p, i)).Scan(func(e entry[MK, V, N]) bool {
 		if c.dead(&e, now) {
 			return true
 		}
@@ -307,13 +305,7 @@ func (c *mapColumn[MK, V, N]) appendRows(w *rowWriter, p *page, i uint, now int6
 
 // readRow reads an entry.
 func (c *mapColumn[MK, V, N]) readRow(src []byte, form rowForm) (k MK, v V, stamp int64, rest []byte, err error) {
-	if src, err = c.keys.Codec().Decode(src, &k); err != nil {
-		return k, v, 0, nil, err
-	}
-	if err = c.keys.Valid(k); err != nil {
-		return k, v, 0, nil, err
-	}
-	if src, err = c.values.Decode(src, &v); err != nil {
+	if k, v, src, err = c.stored.read(src); err != nil {
 		return k, v, 0, nil, err
 	}
 	stamp, rest, err = form.stamp(src)
@@ -325,10 +317,10 @@ func (c *mapColumn[MK, V, N]) decodeRow(src []byte, p *page, i uint, form rowFor
 	if err != nil {
 		return nil, err
 	}
-	t := c.array.of(p)[i%slotsPerPage]
+	t := *c.array.at(p, i)
 	if t == nil {
 		t = c.make()
-		c.array.of(p)[i%slotsPerPage] = t
+		*c.array.at(p, i) = t
 	}
 	before := t.Len()
 	if c.trees.put(t, k, v, moment{now: stamp, epoch: c.t.cur.epoch}); t.Len() == before {

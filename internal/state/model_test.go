@@ -233,7 +233,7 @@ func (m *model[K]) diffTimers(t *Timers[K]) error {
 	}
 	for _, p := range t.set.view().pages() {
 		for i := range uint(slotsPerPage) {
-			if x := t.set.slots.of(p)[i]; p.live>>i&1 == 1 && !m.timers[x] {
+			if x := *t.set.slots.at(p, i); p.live>>i&1 == 1 && !m.timers[x] {
 				return fmt.Errorf("timer %v is not in the model", x)
 			}
 		}

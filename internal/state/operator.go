@@ -33,6 +33,7 @@ type operatorState interface {
 	schema() snapshot.StateSchema
 	mode() snapshot.Mode
 	freeze() frozen
+	readAs(stored snapshot.StateSchema) error   // says how elements were written that decode and skip will read
 	decode(src []byte) (rest []byte, err error) // restores an element
 	skip(src []byte) (rest []byte, err error)   // passes over one
 }
@@ -223,10 +224,7 @@ func (o *Operator) matchOne(stored snapshot.StateSchema) (operatorState, error) 
 		}
 		return nil, nil
 	}
-	if now := l.schema(); !sameSchema(now, stored) {
-		return nil, &SchemaError{State: now.Name, Stored: describe(stored), Declared: describe(now)}
-	}
-	return l, nil
+	return l, migrate(stored, l)
 }
 
 // listFor is the declared list that a stored name belongs to.

@@ -63,6 +63,7 @@ type opList[V any] struct {
 	declared Spec
 	deal     snapshot.Mode
 	codec    *codec.Codec[V]
+	stored   reader[V]
 	clones   bool
 	vs       []V
 	epoch    epoch // in which the elements were last cloned
@@ -128,9 +129,13 @@ func (l *opList[V]) schema() snapshot.StateSchema {
 
 func (l *opList[V]) freeze() frozen { return frozenList[V]{l.codec, l.vs[:len(l.vs):len(l.vs)]} }
 
+func (l *opList[V]) readAs(stored snapshot.StateSchema) error {
+	return l.stored.as(stored.Value, l.codec)
+}
+
 func (l *opList[V]) decode(src []byte) (rest []byte, err error) {
 	var v V
-	if rest, err = l.codec.Decode(src, &v); err != nil {
+	if rest, err = l.stored.Decode(src, &v); err != nil {
 		return nil, err
 	}
 	l.vs = append(l.vs, v)
@@ -139,7 +144,7 @@ func (l *opList[V]) decode(src []byte) (rest []byte, err error) {
 
 func (l *opList[V]) skip(src []byte) (rest []byte, err error) {
 	var v V
-	return l.codec.Decode(src, &v)
+	return l.stored.Decode(src, &v)
 }
 
 type frozenList[V any] struct {

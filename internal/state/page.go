@@ -1,8 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strconv"
 	"unsafe"
 )
@@ -23,10 +25,12 @@ const allSlots = ^bitmap(0)
 
 // page is the head of a page. The rest of the object, which only layout knows the shape of, follows it:
 //
-//	page | words [w]bitmap | pad to a cache line | keys [32]K | column 0 [32]A | column 1 [32]B | ...
+//	page | words [w]bitmap | pad to a cache line | entries [32]struct{ key K; column 0 A; column 1 B; ... }
 //
-// So a key and all its values lie at one slot of one object: one pointer to follow, one object to copy on write. Keys
-// and columns in pages of their own were tried: 12 % slower, for the second pointer.
+// So a key and all its values lie side by side in one object: one pointer to follow, one object to copy on write, and of an
+// integer and its count one cache line to wait for. Keys and columns in pages of their own were tried: 12 % slower, for the
+// second pointer; an array for each column behind that of the keys: a third slower, where memory is what is waited for. (What
+// an entry costs for it is padding, where a column is smaller than the largest.)
 //
 // The head is not generic: directories, splits, merges and copies never know the type of a key or a value. Nor does it
 // hold a pointer: a page of plain keys and values is never scanned by the collector, and keeps its cache-line alignment.
@@ -55,6 +59,17 @@ func (p *page) tag(i uint) uint64 { return p.tags[i/8] >> (i % 8 * 8) & 0xff }
 func (p *page) take(i uint, tag uint64) {
 	p.tags[i/8] |= tag << (i % 8 * 8)
 	p.live |= 1 << i
+}
+
+// likely is the slot at which search would look first for h; any one, where no tag is that of h.
+func (p *page) likely(h uint64) uint {
+	g, tags := groupOf(h), everyTag(h)
+	m := matchTags(p.tags[g], tags)
+	for n := 1; m == 0 && n < groups; n++ {
+		g = (g + 1) % groups
+		m = matchTags(p.tags[g], tags)
+	}
+	return (g*groupSlots + uint(bits.TrailingZeros64(m))/8) % slotsPerPage
 }
 
 func (p *page) drop(mask bitmap) {
@@ -91,54 +106,41 @@ func matchTags(tags, wanted uint64) uint64 {
 // everyTag repeats the tag of h in all bytes, as matchTags wants it.
 func everyTag(h uint64) uint64 { return tagOf(h) * 0x0101010101010101 }
 
-// part is one array of a page, an element per slot: the keys, the values of a state, their time stamps.
+// part is one field of the entries of a page: the key, the value of a state, its time stamp.
 type part interface {
 	elem() reflect.Type
-	place(off uintptr)                          // where the array lies in a page
-	move(dst *page, d uint, src *page, s uint)  // copies one element
-	clear(p *page, mask bitmap)                 // zeroes elements
-	touch(ps []*page, hs []uint64) (sum uint64) // reads the cache line of each hash's home group
+	place(off, stride uintptr)                 // where it lies in the first entry, and how far it is to the next
+	move(dst *page, d uint, src *page, s uint) // copies one element
+	clear(p *page, mask bitmap)                // zeroes elements
 }
 
 // array is the part whose elements are of type T.
-type array[T any] struct{ off uintptr }
+type array[T any] struct{ off, stride uintptr }
 
-func (a *array[T]) elem() reflect.Type { return reflect.TypeFor[T]() }
-func (a *array[T]) place(off uintptr)  { a.off = off }
-func (a *array[T]) of(p *page) *[slotsPerPage]T {
-	return (*[slotsPerPage]T)(unsafe.Add(unsafe.Pointer(p), a.off))
+func (a *array[T]) elem() reflect.Type        { return reflect.TypeFor[T]() }
+func (a *array[T]) place(off, stride uintptr) { a.off, a.stride = off, stride }
+func (a *array[T]) at(p *page, i uint) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(p), a.off+uintptr(i%slotsPerPage)*a.stride))
 }
 
-func (a *array[T]) move(dst *page, d uint, src *page, s uint) {
-	a.of(dst)[d%slotsPerPage] = a.of(src)[s%slotsPerPage]
-}
+func (a *array[T]) move(dst *page, d uint, src *page, s uint) { *a.at(dst, d) = *a.at(src, s) }
 
 func (a *array[T]) clear(p *page, mask bitmap) {
 	var zero T
-	vs := a.of(p)
 	for m := mask; m != 0; m &= m - 1 {
-		vs[lowest(m)] = zero
+		*a.at(p, lowest(m)) = zero
 	}
-}
-
-func (a *array[T]) touch(ps []*page, hs []uint64) (sum uint64) {
-	if unsafe.Sizeof(*new(T)) == 0 {
-		return 0
-	}
-	hs = hs[:len(ps)]
-	for j, p := range ps {
-		sum += uint64(*(*byte)(unsafe.Pointer(&a.of(p)[groupOf(hs[j])*groupSlots%slotsPerPage])))
-	}
-	return sum
 }
 
 // layout is the shape of a table's pages. It is made once, when all columns are known.
 type layout struct {
-	typ   reflect.Type
-	plain bool      // there is no pointer in a page
-	parts []part    // the keys first
-	words []uintptr // offsets of all bitmaps, that travel with their slot
-	owned []uintptr // those of words that a copy on write clears, see ownership in column.go
+	typ    reflect.Type
+	plain  bool      // there is no pointer in a page
+	parts  []part    // of an entry, in their order there
+	words  []uintptr // offsets of all bitmaps, that travel with their slot
+	owned  []uintptr // those of words that a copy on write clears, see ownership in column.go
+	stride uintptr   // from each entry to the next
+	lines  []uintptr // offsets at which the first entry is read, to have its cache lines
 }
 
 // bitsRequest asks a layout for one of its bitmaps: off is set to its place.
@@ -147,34 +149,69 @@ type bitsRequest struct {
 	owned bool
 }
 
-// cacheLine is the alignment of the first array; the allocator's size classes keep it for pages without pointers.
+// cacheLine is the alignment of the entries; the allocator's size classes keep it for pages without pointers.
 const cacheLine = 64
 
 func newLayout(parts []part, words []bitsRequest) *layout {
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(rank(a), rank(b)) })
+	entry := make([]reflect.StructField, len(parts))
+	for i, p := range parts {
+		entry[i] = reflect.StructField{Name: "P" + strconv.Itoa(i), Type: p.elem()}
+	}
+	one := reflect.StructOf(entry)
 	fields := []reflect.StructField{
 		{Name: "Head", Type: reflect.TypeFor[page]()},
 		{Name: "Words", Type: reflect.ArrayOf(len(words), reflect.TypeFor[bitmap]())},
 	}
 	head := int(fields[0].Type.Size() + fields[1].Type.Size())
-	fields = append(fields, reflect.StructField{Name: "Pad", Type: reflect.ArrayOf(-head&(cacheLine-1), reflect.TypeFor[byte]())})
-	for i, p := range parts {
-		fields = append(fields, reflect.StructField{Name: "P" + strconv.Itoa(i), Type: reflect.ArrayOf(slotsPerPage, p.elem())})
-	}
-	l := &layout{typ: reflect.StructOf(fields), parts: parts}
+	fields = append(fields, reflect.StructField{Name: "Pad", Type: reflect.ArrayOf(-head&(cacheLine-1), reflect.TypeFor[byte]())},
+		reflect.StructField{Name: "Entries", Type: reflect.ArrayOf(slotsPerPage, one)})
+	l := &layout{typ: reflect.StructOf(fields), parts: parts, stride: one.Size()}
 	l.plain = !hasPointers(l.typ)
+	entries := l.typ.Field(3).Offset
 	for i, p := range parts {
-		p.place(l.typ.Field(3 + i).Offset)
+		p.place(entries+one.Field(i).Offset, l.stride)
 	}
-	first := l.typ.Field(1).Offset
-	for i, w := range words {
-		off := first + uintptr(i)*unsafe.Sizeof(bitmap(0))
+	l.placeWords(words, l.typ.Field(1).Offset)
+	l.lines = linesOf(entries, l.stride, l.plain)
+	return l
+}
+
+// rank orders the parts of an entry so that there is the least padding between and behind them: a last field of no size has
+// padding of its own.
+func rank(p part) int {
+	if p.elem().Size() == 0 {
+		return -1 << 16
+	}
+	return -p.elem().Align()
+}
+
+// placeWords places the bitmaps one after the other.
+func (l *layout) placeWords(words []bitsRequest, off uintptr) {
+	for _, w := range words {
 		*w.off = off
 		l.words = append(l.words, off)
 		if w.owned {
 			l.owned = append(l.owned, off)
 		}
+		off += unsafe.Sizeof(bitmap(0))
 	}
-	return l
+}
+
+// linesOf are the places where an entry of so many bytes is read, the first in its page being at off. Where entries fill
+// cache lines evenly, each lies in one. Else it may begin anywhere in a line, so its last byte is read too. A very large
+// entry is not read whole: nobody may want all of it.
+func linesOf(off, bytes uintptr, aligned bool) (lines []uintptr) {
+	if bytes == 0 {
+		return nil
+	}
+	for at := uintptr(0); at < min(bytes, 4*cacheLine); at += cacheLine {
+		lines = append(lines, off+at)
+	}
+	if !aligned || cacheLine%bytes != 0 {
+		lines = append(lines, off+min(bytes, 4*cacheLine)-1)
+	}
+	return lines
 }
 
 // hasPointers is true of types in whose values the collector looks for pointers.

@@ -351,18 +351,17 @@ func checkIndex[K comparable](x *index[K]) error {
 
 func checkPage[K comparable](x *index[K], first uint64, p *page) error {
 	var zero K
-	keys := x.slots.of(p)
 	if p.gate {
 		return fmt.Errorf("a gate was walked")
 	}
 	for i := range uint(slotsPerPage) {
 		if p.live>>i&1 == 0 {
-			if keys[i] != zero || p.tag(i) != 0 {
+			if *x.slots.at(p, i) != zero || p.tag(i) != 0 {
 				return fmt.Errorf("a free slot keeps its key or tag")
 			}
 			continue
 		}
-		h := x.slots.hash(keys[i])
+		h := x.slots.hash(*x.slots.at(p, i))
 		if p.tag(i) != tagOf(h) || (h^first)&^lowBits(p.depth) != 0 {
 			return fmt.Errorf("a key lies where its hash does not lead")
 		}

@@ -11,29 +11,6 @@ import (
 	"github.com/weirstream/weir/internal/snapshot"
 )
 
-// SchemaError refuses a restore: a state is stored as something other than what is declared now.
-type SchemaError struct {
-	State    string // its name; empty: the keys
-	Stored   string // what it is in the file
-	Declared string // what it is now; empty: it is declared no more
-}
-
-func (e *SchemaError) Error() string {
-	switch {
-	case e.State == "":
-		return fmt.Sprintf("the stored keys are %s, the operator's keys are now %s; give the operator a new UID, or key it as before",
-			e.Stored, e.Declared)
-	case e.Declared == "":
-		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it (renamed: with was=%s in its tag), or drop it with "+
-			"-n (--allowNonRestoredState)", e.State, e.Stored, e.State)
-	}
-	return fmt.Sprintf("state %q is stored as %s, but declared as %s; give the state a new name, or its old type back",
-		e.State, e.Stored, e.Declared)
-}
-
-// NonRecoverable says that no restart changes it.
-func (e *SchemaError) NonRecoverable() bool { return true }
-
 // AllowDropped makes Restore pass over stored states that are not declared any more, instead of refusing them.
 func (k *Keyed[K]) AllowDropped() { k.allowDropped = true }
 
@@ -81,8 +58,8 @@ func (k *Keyed[K]) Restore(r io.ReaderAt, size int64, within base.KeyGroupRange)
 
 // match finds the declared column of each stored one; nil for one to pass over.
 func (k *Keyed[K]) match(f *keyedFile) ([]column, error) {
-	if key := k.codec.Codec().Schema(); !sameAvro(f.key, key) {
-		return nil, &SchemaError{Stored: f.key, Declared: key}
+	if err := k.readKeysAs(f.key); err != nil {
+		return nil, err
 	}
 	columns := make([]column, len(f.columns))
 	for i, stored := range f.columns {
@@ -112,10 +89,7 @@ func (k *Keyed[K]) matchOne(stored snapshot.StateSchema, isStored func(name stri
 		}
 		return nil, nil
 	}
-	if now := c.schema(); !sameSchema(now, stored) {
-		return nil, &SchemaError{State: now.Name, Stored: describe(stored), Declared: describe(now)}
-	}
-	return c, nil
+	return c, migrate(stored, c)
 }
 
 // columnFor is the declared column that a stored name belongs to: the one of that name, else one that was called so and
@@ -301,9 +275,17 @@ func (t *table) adopt(h uint64, p *page) bool {
 	}
 }
 
+// readKeysAs refuses keys of a schema that cannot become the declared ones, and makes those of all others readable.
+func (k *Keyed[K]) readKeysAs(schema string) error {
+	if err := suitKeys(schema, k.codec.Codec().Schema()); err != nil {
+		return err
+	}
+	return k.stored.as(schema, k.codec.Codec())
+}
+
 func (k *Keyed[K]) decodeKey(src []byte, p *page) (slot uint8, h uint64, rest []byte, err error) {
 	var key K
-	if rest, err = k.codec.Codec().Decode(src, &key); err != nil {
+	if rest, err = k.stored.Decode(src, &key); err != nil {
 		return 0, 0, nil, fmt.Errorf("a stored key: %w", err)
 	}
 	if err = k.codec.Valid(key); err != nil {
@@ -333,6 +315,6 @@ func (x *index[K]) put(p *page, k K) (slot uint8, h uint64, err error) {
 	}
 	i := p.free(groupOf(h))
 	p.take(i, tagOf(h))
-	x.slots.of(p)[i] = k
+	*x.slots.at(p, i) = k
 	return uint8(i), h, nil
 }

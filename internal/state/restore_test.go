@@ -216,11 +216,11 @@ func TestRestoreRefusesChangedSchemas(t *testing.T) {
 	}
 	var text Value[string]
 	r := newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &text, "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})
-	refused(restore(r), `"a"`, `value of "long"`, `value of "string"`)
+	refused(restore(r), `"a" (value)`, "stored as long", "declared as string", "declare it as before")
 	var list List[int64]
 	r = newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &list, "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})
-	refused(restore(r), `value of "long"`, `list of "long"`)
-	refused(newKeyed[string](t, allGroups, &now, nil).Restore(bytes.NewReader(file), int64(len(file)), allGroups), `"long"`, `"string"`)
+	refused(restore(r), "kind value", "as list")
+	refused(newKeyed[string](t, allGroups, &now, nil).Restore(bytes.NewReader(file), int64(len(file)), allGroups), "the keys", "stored as long", "declared as string", "a new UID")
 
 	var onlyA Value[int64]
 	r = newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &onlyA}, Spec{Name: "a"})
@@ -304,16 +304,17 @@ func TestDamageIsNoticed(t *testing.T) {
 func TestIntegersAreTheCodecsBytes(t *testing.T) {
 	c, err := codec.For[int64]()
 	must(t, err)
-	var vs [slotsPerPage]int64
-	for i := range vs {
-		vs[i] = int64(1)<<(2*i) - int64(i)*1000
+	vs := &array[int64]{}
+	p := newLayout([]part{vs}, nil).newPage(1, 0)
+	for i := range uint(slotsPerPage) {
+		*vs.at(p, i) = int64(1)<<(2*i) - int64(i)*1000
 	}
-	vs[0], vs[1] = math.MinInt64, math.MaxInt64
-	got, err := appendSlots(nil, c, &vs, allSlots)
+	*vs.at(p, 0), *vs.at(p, 1) = math.MinInt64, math.MaxInt64
+	got, err := appendSlots(nil, c, vs, p, allSlots)
 	must(t, err)
 	var want []byte
-	for i := range vs {
-		want, err = c.Append(want, &vs[i])
+	for i := range uint(slotsPerPage) {
+		want, err = c.Append(want, vs.at(p, i))
 		must(t, err)
 	}
 	if !bytes.Equal(got, want) {

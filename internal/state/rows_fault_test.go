@@ -167,10 +167,10 @@ func TestRowsRefuseChangedSchemas(t *testing.T) {
 		}
 	}
 	refused(restore(newKeyed[int64](t, allGroups, &now, map[string]binder{"a": new(Value[string]), "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})),
-		`"a"`, `value of "long"`, `value of "string"`)
+		`"a" (value)`, "stored as long", "declared as string")
 	refused(restore(newKeyed[int64](t, allGroups, &now, map[string]binder{"a": new(Value[int64]), "b": new(Map[int64, int64])}, Spec{Name: "a"}, Spec{Name: "b"})),
-		`"b"`, `map of "string"`, `map of "long"`)
-	refused(restore(newKeyed[string](t, allGroups, &now, map[string]binder{"a": new(Value[int64]), "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})), `the stored keys are "long"`)
+		`"b" (map), its keys`, "stored as string", "declared as long")
+	refused(restore(newKeyed[string](t, allGroups, &now, map[string]binder{"a": new(Value[int64]), "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})), "the keys: stored as long")
 
 	var onlyA Value[int64]
 	r := newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &onlyA}, Spec{Name: "a"})
@@ -196,7 +196,7 @@ func TestRowsRefuseChangedSchemas(t *testing.T) {
 	all := rowsOf(t, o.ops.Snapshot().Rows())
 	ops := NewOperator()
 	must(t, new(OperatorList[int64]).Bind(ops, Spec{Name: "list"}))
-	refused(ops.RestoreRows(all[0].open(t), 0, 1), `"list"`, `oplist of "string"`, `oplist of "long"`)
+	refused(ops.RestoreRows(all[0].open(t), 0, 1), `"list"`, "stored as string", "declared as long")
 	refused(ops.RestoreRows(all[1].open(t), 0, 0), `"nested"`, "not declared any more")
 	ops.AllowDropped()
 	must(t, ops.RestoreRows(all[1].open(t), 0, 0))

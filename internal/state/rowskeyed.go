@@ -58,17 +58,17 @@ type rowKeys interface {
 func (k *Keyed[K]) rowHash(p *page, i uint) uint64 { return k.slots.hashAt(p, i) }
 
 func (k *Keyed[K]) appendKey(dst []byte, p *page, i uint) ([]byte, error) {
-	return k.codec.Codec().Append(dst, &k.slots.of(p)[i%slotsPerPage])
+	return k.codec.Codec().Append(dst, k.slots.at(p, i))
 }
 
 func (k *Keyed[K]) appendOrder(dst []byte, p *page, i uint) []byte {
-	return k.codec.AppendCanonical(dst, k.slots.of(p)[i%slotsPerPage])
+	return k.codec.AppendCanonical(dst, *k.slots.at(p, i))
 }
 
 func (t *Timers[K]) rowHash(p *page, i uint) uint64 { return t.set.slots.hashAt(p, i) }
 
 func (t *Timers[K]) appendKey(dst []byte, p *page, i uint) (_ []byte, err error) {
-	x := &t.set.slots.of(p)[i%slotsPerPage]
+	x := t.set.slots.at(p, i)
 	if dst, err = t.owner.codec.Codec().Append(dst, &x.key); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (t *Timers[K]) appendKey(dst []byte, p *page, i uint) (_ []byte, err error)
 }
 
 func (t *Timers[K]) appendOrder(dst []byte, p *page, i uint) []byte {
-	x := &t.set.slots.of(p)[i%slotsPerPage]
+	x := t.set.slots.at(p, i)
 	dst = t.owner.codec.AppendCanonical(dst, x.key)
 	return binary.BigEndian.AppendUint64(dst, uint64(x.at)^1<<63)
 }

@@ -13,8 +13,8 @@ import (
 // RestoreRows is Restore for one file of a canonical savepoint. stored are the names of all states that the savepoint has of the
 // operator, by which a state that was renamed is told from one that is there beside it.
 func (k *Keyed[K]) RestoreRows(f *RowsFile, within base.KeyGroupRange, stored []string) error {
-	if key := k.codec.Codec().Schema(); !sameAvro(f.schema.Key, key) {
-		return &SchemaError{Stored: f.schema.Key, Declared: key}
+	if err := k.readKeysAs(f.schema.Key); err != nil {
+		return err
 	}
 	within, ok := within.Intersect(k.within)
 	d := rowRestorer{file: f, keys: k, table: &k.table}
@@ -107,7 +107,7 @@ func (k *Keyed[K]) seekRow(src []byte, h uint64, enter bool) ([]byte, error) {
 }
 
 func (k *Keyed[K]) decodeRowKey(src []byte, key *K) (rest []byte, err error) {
-	if rest, err = k.codec.Codec().Decode(src, key); err == nil {
+	if rest, err = k.stored.Decode(src, key); err == nil {
 		err = k.codec.Valid(*key)
 	}
 	if err != nil {

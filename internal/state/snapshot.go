@@ -196,20 +196,20 @@ func compress(have, mask bitmap) (dense bitmap) {
 func lowestBits(n int) bitmap { return bitmap(1<<n - 1) }
 
 func (k *Keyed[K]) encodeKeys(dst []byte, p *page, mask bitmap) ([]byte, error) {
-	return appendSlots(dst, k.codec.Codec(), k.slots.of(p), mask)
+	return appendSlots(dst, k.codec.Codec(), &k.slots.array, p, mask)
 }
 
 // appendSlots appends the elements at the slots in mask. An int64 is what most keys and counts are: its bytes are those of
 // the codec, a zigzag varint, made in a loop without a call.
-func appendSlots[T any](dst []byte, c *codec.Codec[T], vs *[slotsPerPage]T, mask bitmap) (_ []byte, err error) {
-	if ints, ok := any(vs).(*[slotsPerPage]int64); ok {
+func appendSlots[T any](dst []byte, c *codec.Codec[T], a *array[T], p *page, mask bitmap) (_ []byte, err error) {
+	if ints, ok := any(a).(*array[int64]); ok {
 		for m := mask; m != 0; m &= m - 1 {
-			dst = binary.AppendVarint(dst, ints[lowest(m)])
+			dst = binary.AppendVarint(dst, *ints.at(p, lowest(m)))
 		}
 		return dst, nil
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		if dst, err = c.Append(dst, &vs[lowest(m)]); err != nil {
+		if dst, err = c.Append(dst, a.at(p, lowest(m))); err != nil {
 			return nil, err
 		}
 	}
@@ -217,9 +217,9 @@ func appendSlots[T any](dst []byte, c *codec.Codec[T], vs *[slotsPerPage]T, mask
 }
 
 func (t *Timers[K]) encode(dst []byte, p *page, mask bitmap) (_ []byte, err error) {
-	c, timers := t.owner.codec.Codec(), t.set.slots.of(p)
+	c := t.owner.codec.Codec()
 	for m := mask; m != 0; m &= m - 1 {
-		x := &timers[lowest(m)]
+		x := t.set.slots.at(p, lowest(m))
 		if dst, err = c.Append(dst, &x.key); err != nil {
 			return nil, err
 		}
@@ -230,7 +230,7 @@ func (t *Timers[K]) encode(dst []byte, p *page, mask bitmap) (_ []byte, err erro
 
 // decodeTimer reads what encode wrote of one timer.
 func (t *Timers[K]) decodeTimer(src []byte, x *timer[K]) (_ []byte, err error) {
-	if src, err = t.owner.codec.Codec().Decode(src, &x.key); err != nil {
+	if src, err = t.owner.stored.Decode(src, &x.key); err != nil {
 		return nil, err
 	}
 	if len(src) < 8 {

@@ -131,9 +131,8 @@ func (t *Timers[K]) refresh() {
 	t.queue = make(queue[K], 0, t.set.entries)
 	v := t.set.present()
 	for _, p := range v.pages() {
-		xs := t.set.slots.of(p)
 		for m := p.live; m != 0; m &= m - 1 {
-			x := &xs[lowest(m)]
+			x := t.set.slots.at(p, lowest(m))
 			t.queue = append(t.queue, queued[K]{at: x.at, hash: t.owner.slots.hash(x.key), key: x.key})
 		}
 	}

@@ -55,11 +55,11 @@ func (v *Value[V]) Clear() {
 // needs to look only at its presence word, which seen is the offset of. Every other column sets seen to page.never, which
 // is always zero: so it is asked each time, and the plain ones pay nothing for it.
 type access struct {
-	cur  *cursor
-	seen uintptr
-	off  uintptr // of the values
-	size uintptr
-	slow slowAccess
+	cur    *cursor
+	seen   uintptr
+	off    uintptr // of the values
+	stride uintptr
+	slow   slowAccess
 }
 
 // slowAccess is how a column that is not plain, or finds its word empty, is asked.
@@ -70,14 +70,14 @@ type slowAccess interface {
 
 func (a *access) read() unsafe.Pointer {
 	if c := a.cur; c != nil && *word(c.page, a.seen)&c.bit != 0 {
-		return unsafe.Add(unsafe.Pointer(c.page), a.off+uintptr(c.slot)*a.size)
+		return unsafe.Add(unsafe.Pointer(c.page), a.off+uintptr(c.slot)*a.stride)
 	}
 	return a.readSlow()
 }
 
 func (a *access) write() unsafe.Pointer {
 	if c := a.cur; c != nil && *word(c.page, a.seen)&c.writable != 0 {
-		return unsafe.Add(unsafe.Pointer(c.page), a.off+uintptr(c.slot)*a.size)
+		return unsafe.Add(unsafe.Pointer(c.page), a.off+uintptr(c.slot)*a.stride)
 	}
 	return a.writeSlow()
 }
@@ -105,6 +105,7 @@ type valueColumn[V any] struct {
 	declared
 	access *access
 	codec  *codec.Codec[V]
+	stored reader[V]
 	kind   string
 	values array[V]  // or
 	boxes  array[*V] // when V is large
@@ -124,6 +125,10 @@ func (c *valueColumn[V]) schema() snapshot.StateSchema {
 	return snapshot.StateSchema{Name: c.spec.Name, Kind: c.kind, Value: c.codec.Schema()}
 }
 
+func (c *valueColumn[V]) readAs(stored snapshot.StateSchema) error {
+	return c.stored.as(stored.Value, c.codec)
+}
+
 func (c *valueColumn[V]) layOut() ([]part, []bitsRequest) {
 	parts := []part{&c.values}
 	if c.boxed {
@@ -138,16 +143,16 @@ func (c *valueColumn[V]) layOut() ([]part, []bitsRequest) {
 func (c *valueColumn[V]) opened() {
 	*c.access = access{cur: &c.t.cur, seen: unsafe.Offsetof(page{}.never), slow: c}
 	if !c.boxed && !c.clones && c.spec.TTL == 0 {
-		c.access.seen, c.access.off, c.access.size = c.has, c.values.off, unsafe.Sizeof(c.zero)
+		c.access.seen, c.access.off, c.access.stride = c.has, c.values.off, c.values.stride
 	}
 }
 
 // at is where the value of a slot lies.
 func (c *valueColumn[V]) at(p *page, i uint) *V {
 	if c.boxed {
-		return c.boxes.of(p)[i%slotsPerPage]
+		return *c.boxes.at(p, i)
 	}
-	return &c.values.of(p)[i%slotsPerPage]
+	return c.values.at(p, i)
 }
 
 func (c *valueColumn[V]) readSlow() unsafe.Pointer {
@@ -155,7 +160,7 @@ func (c *valueColumn[V]) readSlow() unsafe.Pointer {
 		return unsafe.Pointer(&c.zero)
 	}
 	cur := &c.t.cur
-	if c.spec.TTL > 0 && expired(c.stamps.of(cur.page)[uint(cur.slot)%slotsPerPage], c.spec.TTL, c.now()) {
+	if c.spec.TTL > 0 && expired(*c.stamps.at(cur.page, uint(cur.slot)), c.spec.TTL, c.now()) {
 		c.clear()
 		return unsafe.Pointer(&c.zero)
 	}
@@ -174,7 +179,7 @@ func (c *valueColumn[V]) ownValue() {
 	p, i := c.t.cur.page, uint(c.t.cur.slot)
 	v := c.codec.Clone(*c.at(p, i))
 	if c.boxed {
-		c.boxes.of(p)[i%slotsPerPage] = new(V)
+		*c.boxes.at(p, i) = new(V)
 	}
 	*c.at(p, i) = v
 }
@@ -182,10 +187,10 @@ func (c *valueColumn[V]) ownValue() {
 func (c *valueColumn[V]) writeSlow() unsafe.Pointer {
 	p, i := c.hold()
 	if c.spec.TTL > 0 {
-		c.stamps.of(p)[i] = c.now()
+		*c.stamps.at(p, i) = c.now()
 	}
 	if c.owned != 0 && !c.takeOwnership() && c.boxed {
-		c.boxes.of(p)[i] = new(V)
+		*c.boxes.at(p, i) = new(V)
 	}
 	return unsafe.Pointer(c.at(p, i))
 }
@@ -195,9 +200,8 @@ func (c *valueColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
 	if c.spec.TTL == 0 {
 		return mask
 	}
-	stamps := c.stamps.of(p)
 	for m := mask; m != 0; m &= m - 1 {
-		if i := lowest(m); expired(stamps[i], c.spec.TTL, now) {
+		if i := lowest(m); expired(*c.stamps.at(p, i), c.spec.TTL, now) {
 			mask &^= 1 << i
 		}
 	}
@@ -206,7 +210,7 @@ func (c *valueColumn[V]) living(p *page, mask bitmap, now int64) bitmap {
 
 func (c *valueColumn[V]) encode(dst []byte, p *page, mask bitmap, _ int64) (_ []byte, err error) {
 	if c.spec.TTL == 0 && !c.boxed {
-		if dst, err = appendSlots(dst, c.codec, c.values.of(p), mask); err != nil {
+		if dst, err = appendSlots(dst, c.codec, &c.values, p, mask); err != nil {
 			return nil, c.fail(err)
 		}
 		return dst, nil
@@ -214,7 +218,7 @@ func (c *valueColumn[V]) encode(dst []byte, p *page, mask bitmap, _ int64) (_ []
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
 		if c.spec.TTL > 0 {
-			dst = appendStamp(dst, c.stamps.of(p)[i])
+			dst = appendStamp(dst, *c.stamps.at(p, i))
 		}
 		if dst, err = c.codec.Append(dst, c.at(p, i)); err != nil {
 			return nil, c.fail(err)
@@ -233,12 +237,12 @@ func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encodin
 			}
 		}
 		if c.spec.TTL > 0 {
-			c.stamps.of(p)[i] = stamp
+			*c.stamps.at(p, i) = stamp
 		}
 		if c.boxed {
-			c.boxes.of(p)[i] = new(V)
+			*c.boxes.at(p, i) = new(V)
 		}
-		if src, err = c.codec.Decode(src, c.at(p, i)); err != nil {
+		if src, err = c.stored.Decode(src, c.at(p, i)); err != nil {
 			return nil, c.fail(err)
 		}
 	}
@@ -251,7 +255,7 @@ func (c *valueColumn[V]) appendRows(w *rowWriter, p *page, i uint, _ int64) erro
 		return err
 	}
 	if c.spec.TTL > 0 {
-		row = appendExpiry(row, c.stamps.of(p)[i%slotsPerPage], c.spec.TTL)
+		row = appendExpiry(row, *c.stamps.at(p, i), c.spec.TTL)
 	}
 	return w.end(row)
 }
@@ -264,7 +268,7 @@ func (c *valueColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) (_
 	if c.boxed {
 		c.boxes.of(p)[i] = new(V)
 	}
-	if src, err = c.codec.Decode(src, c.at(p, i)); err != nil {
+	if src, err = c.stored.Decode(src, c.at(p, i)); err != nil {
 		return nil, err
 	}
 	stamp, src, err := form.stamp(src)
@@ -276,7 +280,7 @@ func (c *valueColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) (_
 
 func (c *valueColumn[V]) skipRow(src []byte, form rowForm) (_ []byte, err error) {
 	var v V
-	if src, err = c.codec.Decode(src, &v); err != nil {
+	if src, err = c.stored.Decode(src, &v); err != nil {
 		return nil, err
 	}
 	_, src, err = form.stamp(src)

@@ -118,7 +118,7 @@ func TestEachEdgeIsItsOwn(t *testing.T) {
 						pass(time.Second)
 						location := r.checkpoint()
 						keyed, other := s.inFlightTo(location, "keyed"), s.inFlightTo(location, "apart")
-						if both := strings.Contains(slow, "apart"); keyed == 0 && !both || (other > 0) != both {
+						if both := strings.Contains(slow, "apart"); keyed == 0 && !both || (other > 4) != both {
 							s.Errorf("in flight are %d and %d records", keyed, other)
 						}
 						r.crash()
@@ -201,8 +201,8 @@ func TestSendersStayInOrder(t *testing.T) {
 			s.expect(want)
 		})
 	}
-	if overtook < 100 {
-		t.Errorf("only %d records were in flight", overtook)
+	if overtook == 0 {
+		t.Error("no records were in flight")
 	}
 }
 

@@ -75,7 +75,7 @@ func drawCombination(seed uint64) plan {
 func TestCombinations(t *testing.T) {
 	count := uint64(100)
 	if raceEnabled {
-		count = 40
+		count = 20
 	}
 	first := setting(t, "SEED", uint64(time.Now().UnixNano()%1_000_000))
 	step := uint64(1)

@@ -32,7 +32,7 @@ type Env struct {
 	refused     []*graph.Node            // operators whose functions were refused
 }
 
-// NewEnv makes an environment. It takes Weir's own arguments (-s, -n, -p, -D key=value, --config) out of os.Args, so that the
+// NewEnv makes an environment. It takes Weir's own arguments (-s, -n, --claimMode, -p, -D key=value, --config) out of os.Args, so that the
 // program's own flag.Parse sees only the rest; an error in them is reported by Execute.
 func NewEnv() *Env {
 	e := &Env{}

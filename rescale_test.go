@@ -293,6 +293,23 @@ func TestRecordsInFlightOfAnotherShape(t *testing.T) {
 	}
 }
 
+// TestAnotherKeyForRecordsInFlight: at another parallelism their subtasks cannot be told any more. The job fails at once, and says what to do.
+func TestAnotherKeyForRecordsInFlight(t *testing.T) {
+	inLab(t, func(l *lab) {
+		build := func(env *Env, keys int64) *Env {
+			env.Checkpoints().Unaligned = true
+			env.From(FromSlice(numbers(5000)).Rate(20000)).UID("source").KeyBy(func(v int64) int64 { return v % keys }).
+				Process(&slowCount{}).UID("count").To(Discard[slowTotal]())
+			return env
+		}
+		r := l.start(build(l.env(3), 100))
+		r.pass(100 * time.Millisecond)
+		path := r.checkpointed()
+		r.kill()
+		l.fails(build(l.resumed(2, path), 77), "records in flight on the edge source -> count", "the key of the edge has changed", "restore from a savepoint")
+	})
+}
+
 // countedTimes are the counts of the numbers to n, each so many times.
 func countedTimes(n, times int) (all []string) {
 	counts := make([]int, slowKeys)

@@ -266,14 +266,14 @@ func (c *valueColumn[V]) decodeRow(src []byte, p *page, i uint, form rowForm) (_
 		return nil, corrupt("a key has two values")
 	}
 	if c.boxed {
-		c.boxes.of(p)[i] = new(V)
+		*c.boxes.at(p, i) = new(V)
 	}
 	if src, err = c.stored.Decode(src, c.at(p, i)); err != nil {
 		return nil, err
 	}
 	stamp, src, err := form.stamp(src)
 	if c.spec.TTL > 0 {
-		c.stamps.of(p)[i] = stamp
+		*c.stamps.at(p, i) = stamp
 	}
 	return src, err
 }

@@ -51,6 +51,26 @@ func twoStep(t *testing.T, wire any, p graph.Partitioning, parallelism int) *gra
 	return j
 }
 
+// threeStep is "numbers (2) -> out (2) -> more (2)".
+func threeStep(t *testing.T, wire any) *graph.Job {
+	l := graph.Logical{
+		Nodes: []*graph.Node{{ID: 0, Kind: graph.Source, Name: "numbers", UID: "numbers", Parallelism: 2, Coordinator: &provider{}},
+			{ID: 1, Kind: graph.Transform, Name: "out", UID: "out", Parallelism: 2}, {ID: 2, Kind: graph.Sink, Name: "more", UID: "more", Parallelism: 2}},
+		Edges: []*graph.Edge{{From: 0, To: 1, Partitioning: graph.Hash, Wire: wire}, {From: 1, To: 2, Partitioning: graph.Hash, Wire: wire}},
+	}
+	j, err := l.Build("test", graph.Options{Parallelism: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// namelessOut takes the UID of "out" away.
+func namelessOut(g *graph.Job) *graph.Job {
+	g.Vertices[1].Nodes[0].UID = ""
+	return g
+}
+
 // TestRecordsInFlightAreJudgedFirst: what of them does not fit the program is refused before anything starts, in words that help.
 func TestRecordsInFlightAreJudgedFirst(t *testing.T) {
 	long := &operator.Edge[int64]{}
@@ -58,6 +78,13 @@ func TestRecordsInFlightAreJudgedFirst(t *testing.T) {
 	renamed.Vertices[0].Nodes[0].UID = "figures"
 	narrow := overtaken()
 	narrow.Operators[1].InFlight[0].Record = `"int"`
+	nameless := overtaken()
+	nameless.Operators[1].UID = "node-1"
+	toNode := snapshot.Edge{From: "numbers", To: "node-1"}
+	nameless.Operators[1].InFlight[0].Edge = toNode
+	for i := range nameless.Operators[1].Subtasks {
+		nameless.Operators[1].Subtasks[i].InFlight[0].Edge = toNode
+	}
 	ended := overtaken()
 	ended.Operators[0].Subtasks[0].Ended, ended.Operators[0].Subtasks[1].Ended = true, true
 	ended.Operators[1].Subtasks[0].Ended, ended.Operators[1].Subtasks[0].InFlight = true, nil
@@ -76,6 +103,8 @@ func TestRecordsInFlightAreJudgedFirst(t *testing.T) {
 		{"other records", overtaken(), twoStep(t, &operator.Edge[string]{}, graph.Hash, 2),
 			[]string{"cannot be restored from /c", "edge numbers -> out", "stored as long, declared as string", "restore from a savepoint"}},
 		{"no edge", overtaken(), renamed, []string{"4 records in flight on the edge numbers -> out", "--allowNonRestoredState"}},
+		{"an end without a UID", nameless, namelessOut(twoStep(t, long, graph.Hash, 2)), nil},
+		{"an end without a UID that has come to be elsewhere", nameless, namelessOut(threeStep(t, long)), []string{"4 records in flight on the edge numbers -> node-1", "has no UID"}},
 		{"to a subtask that had ended", ended, twoStep(t, long, graph.Global, 2), []string{`to subtask 0 of "out", which had ended`, "restore from a savepoint"}},
 		{"past one that had ended", ended, twoStep(t, long, graph.Rebalance, 2), nil},
 	} {

@@ -9,7 +9,9 @@
 //   - Operator is one operator's share of it, found again by its UID; Subtask is one old subtask's share of an operator.
 //   - Handle says where some bytes are: within the metadata itself, or in a file of a given size and checksum.
 //   - TaskState is what one task acknowledges; a Collection gathers those into operators.
-//   - Restored is what one new subtask gets back; Assign computes it.
+//   - Match says which operators, edges and hooks of a program take which state back.
+//   - Restored is what one new subtask gets back of an operator's state; a Redistribution computes it.
+//   - InFlightPart is what it gets back of the records in flight to it; a MatchedEdge computes that.
 //
 // # Invariants
 //
@@ -18,7 +20,7 @@
 //     more than a small multiple of what it was given.
 //  3. Metadata that Validate refuses is neither written nor read.
 //  4. Redistribution loses nothing and doubles nothing: over all new subtasks every key group of every keyed handle and
-//     every element of every split list is given out exactly once.
+//     every element of every split list is given out exactly once, in either format, and so is every record in flight.
 //  5. A key group's state lies only in handles of the subtask that owned the group.
 //
 // The package is pure: it does no I/O, starts no goroutine and reads no clock.

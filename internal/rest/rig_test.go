@@ -98,7 +98,7 @@ func newRig(t *testing.T, settings ...string) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, job: &fakeJob{status: statusOfTest(g), finish: make(chan struct{})}}
-	r.Server, err = Start(Options{ID: jobID, Graph: g, Config: c, Job: r.job, Version: "v0", Dispose: func(path string) error {
+	r.Server, err = Listen(Options{ID: jobID, Graph: g, Config: c, Job: r.job, Version: "v0", Dispose: func(path string) error {
 		if strings.HasSuffix(path, "missing") {
 			return errors.New("there is nothing")
 		}

@@ -62,8 +62,8 @@ const (
 	headerMost = 10 * time.Second
 )
 
-// Start begins to serve. The error says which address cannot be had, and what to do.
-func Start(o Options) (*Server, error) {
+// Listen takes the address; nobody is answered before Serve. The error says which address cannot be had, and what to do.
+func Listen(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -74,9 +74,16 @@ func Start(o Options) (*Server, error) {
 	s := &Server{options: o, listener: l, mux: http.NewServeMux(), operations: newOperations(), began: time.Now()}
 	s.routes()
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerMost, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
+	return s, nil
+}
+
+// Serve begins to answer: the job runs, and what it is asked will be answered. On nil it does nothing.
+func (s *Server) Serve() {
+	if s == nil {
+		return
+	}
 	s.serving.Add(1)
 	go s.runServe()
-	return s, nil
 }
 
 // listen takes the configured port, or the first free one.
@@ -117,6 +124,7 @@ func (s *Server) Close() {
 	if s.http.Shutdown(ctx) != nil {
 		_ = s.http.Close() // whoever still writes is cut off
 	}
+	_ = s.listener.Close() // where Serve was never called; else it is closed already
 	s.operations.settle(0) // those that were begun meanwhile
 	s.serving.Wait()
 }

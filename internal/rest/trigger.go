@@ -267,7 +267,7 @@ func (s *Server) triggerDisposal(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if text(q.Path) == "" {
-		return nil, badRequest("Field [savepoint-path] must not be omitted or be null")
+		return nil, badRequest("Field savepoint-path must not be omitted or be null.")
 	}
 	trigger := newTrigger()
 	s.operations.begin(operationKey{kind: disposalOperation, trigger: trigger}, func() any {
@@ -315,8 +315,8 @@ func (s *Server) cancel(r *http.Request) (any, error) {
 	switch mode := r.URL.Query().Get("mode"); mode {
 	case "", "cancel":
 	case "stop":
-		return nil, refuse(http.StatusPermanentRedirect, "The termination mode \"stop\" has been removed. For a ungraceful shutdown, please use \"cancel\" instead. "+
-			"For a graceful shutdown, please use \"stop-with-savepoint\" instead.")
+		return nil, refuse(http.StatusPermanentRedirect, "The termination mode \"stop\" has been removed. For an ungraceful shutdown, please use \"cancel\" instead. "+
+			"For a graceful shutdown, please use \"jobs/:jobId/stop\" instead.")
 	default:
 		return nil, badRequest("Bad request, could not parse parameters: Cannot resolve query parameter (mode) from value %q.", mode)
 	}

@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", of + "/stop", `{"triggerId":"x"}`, 400, handler + "Request did not match expected format StopWithSavepointRequestBody."},
 		{"POST", of + "/checkpoints", `{"checkpointType":"BIG"}`, 400, handler + "Request did not match expected format CheckpointTriggerRequestBody."},
 		{"POST", of + "/checkpoints", `{"checkpointType":"INCREMENTAL"}`, 500, "java.lang.UnsupportedOperationException: "},
-		{"POST", "/savepoint-disposal", "{}", 400, handler + "Field [savepoint-path] must not be omitted or be null"},
+		{"POST", "/savepoint-disposal", "{}", 400, handler + "Field savepoint-path must not be omitted or be null."},
 		{"PATCH", other, "", 404, handler + "Job could not be found."},
 		{"PATCH", of + "?mode=stop", "", 308, handler + `The termination mode "stop" has been removed.`},
 		{"PATCH", of + "?mode=x", "", 400, handler + `Bad request, could not parse parameters: Cannot resolve query parameter (mode) from value "x".`},

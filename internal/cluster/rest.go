@@ -13,14 +13,14 @@ import (
 // modulePath is Weir's among the modules that a program is built of.
 const modulePath = "github.com/weirstream/weir"
 
-// serve begins to serve REST, and says where; nil: the job serves none. In a test binary, which runs many jobs and has nobody who asks,
+// listen takes the address of REST, and says which; nil: the job serves none. In a test binary, which runs many jobs and has nobody who asks,
 // a job serves only where a port was set.
-func (r *running) serve() (*rest.Server, error) {
+func (r *running) listen() (*rest.Server, error) {
 	port, set := r.job.Config.Lookup(config.RestPort)
 	if port == config.RestOff || !set && testing.Testing() {
 		return nil, nil
 	}
-	s, err := rest.Start(rest.Options{ID: r.id, Graph: r.job.Graph, Config: r.job.Config, Job: r.master, Dispose: r.dispose, Version: moduleVersion(),
+	s, err := rest.Listen(rest.Options{ID: r.id, Graph: r.job.Graph, Config: r.job.Config, Job: r.master, Dispose: r.dispose, Version: moduleVersion(),
 		Log: r.job.Log})
 	if err != nil {
 		return nil, err

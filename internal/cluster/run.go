@@ -121,7 +121,7 @@ func (r *running) startMaster() error {
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
 	})
 	if err == nil {
-		r.rest, err = r.serve()
+		r.rest, err = r.listen()
 	}
 	if err == nil {
 		err = from.record(r.store, r.id, j.Config, j.Log)
@@ -132,6 +132,7 @@ func (r *running) startMaster() error {
 		return err
 	}
 	r.master.Start()
+	r.rest.Serve()
 	if j.Started != nil {
 		j.Started(&Handle{ID: r.id, Master: r.master})
 	}

@@ -108,6 +108,7 @@ func newRig(t *testing.T, settings ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Serve()
 	t.Cleanup(r.Close)
 	return r
 }

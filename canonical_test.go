@@ -369,7 +369,7 @@ func TestAChangedFunctionAndACanonicalSavepoint(t *testing.T) {
 		l.fails(func(env *Env) *Env {
 			keyed(env).Process(&aging{}).UID("f").To(Discard[string]())
 			return env
-		}(l.resumed(1, at)), `state "l"`, `list of "string"`, `list of "long"`)
+		}(l.resumed(1, at)), `state "l" (list)`, "stored as string, declared as long")
 		less := func(env *Env) *Env {
 			keyed(env).Process(&lessRemembering{}).UID("f").To(Discard[string]())
 			return env
@@ -385,7 +385,7 @@ func TestAChangedFunctionAndACanonicalSavepoint(t *testing.T) {
 				UID("f").To(Discard[int64]())
 			return env
 		}
-		l.fails(changed(l.resumed(1, at)), `the stored keys are "long"`)
+		l.fails(changed(l.resumed(1, at)), "the keys: stored as long, declared as string")
 		l.log.take()
 		source.end()
 		l.start(stateless(l.resumed(1, at).Set("execution.state-recovery.ignore-unclaimed-state", "true"))).finish()

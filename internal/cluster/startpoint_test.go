@@ -149,8 +149,8 @@ func TestARefusedStartChangesNothing(t *testing.T) {
 		fs := crashAfter(t, p, storage.Memory(), 100*time.Millisecond, "execution.checkpointing.num-retained=2")
 		all := chks(t, fs)
 		for want, change := range map[string]func(n *graph.Node){
-			"--allowNonRestoredState":            func(n *graph.Node) { n.UID = "renamed" },
-			`state "splits" is stored as oplist`: func(n *graph.Node) { n.Schemas[0].Value = `"string"` },
+			"--allowNonRestoredState":   func(n *graph.Node) { n.UID = "renamed" },
+			`state "splits" (oplist): `: func(n *graph.Node) { n.Schemas[0].Value = `"double"` },
 		} {
 			other := p.job(t, fs, from(all[0]), claimSetting)
 			other.Started = func(*Handle) { t.Errorf("it is started, where is %s", want) }

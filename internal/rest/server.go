@@ -79,9 +79,13 @@ func Listen(o Options) (*Server, error) {
 
 // Serve begins to answer: the job runs, and what it is asked will be answered. On nil it does nothing.
 func (s *Server) Serve() {
-	if s == nil {
-		return
+	if s != nil {
+		s.startServe()
 	}
+}
+
+// startServe starts the goroutine that the server owns; it ends with Close.
+func (s *Server) startServe() {
 	s.serving.Add(1)
 	go s.runServe()
 }

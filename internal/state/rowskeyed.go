@@ -48,14 +48,25 @@ func (s *KeyedSnapshot) Rows() (all []*Rows) {
 
 // rowKeys is how the rows of the entries of a table begin.
 type rowKeys interface {
-	rowHash(p *page, i uint) uint64
+	// rowHashes hashes the entries at the slots in mask.
+	rowHashes(p *page, mask bitmap, hs *[slotsPerPage]uint64)
 	// appendKey appends the key of an entry, and of a timer the time.
 	appendKey(dst []byte, p *page, i uint) ([]byte, error)
 	// appendOrder appends bytes by which entries with one hash are ordered.
 	appendOrder(dst []byte, p *page, i uint) []byte
 }
 
-func (k *Keyed[K]) rowHash(p *page, i uint) uint64 { return k.slots.hashAt(p, i) }
+func (k *Keyed[K]) rowHashes(p *page, mask bitmap, hs *[slotsPerPage]uint64) {
+	k.slots.hashes(p, mask, hs)
+}
+
+func (a *keyArray[K]) hashes(p *page, mask bitmap, hs *[slotsPerPage]uint64) {
+	hash := a.hash
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		hs[i] = hash(*a.at(p, i))
+	}
+}
 
 func (k *Keyed[K]) appendKey(dst []byte, p *page, i uint) ([]byte, error) {
 	return k.codec.Codec().Append(dst, k.slots.at(p, i))
@@ -65,7 +76,9 @@ func (k *Keyed[K]) appendOrder(dst []byte, p *page, i uint) []byte {
 	return k.codec.AppendCanonical(dst, *k.slots.at(p, i))
 }
 
-func (t *Timers[K]) rowHash(p *page, i uint) uint64 { return t.set.slots.hashAt(p, i) }
+func (t *Timers[K]) rowHashes(p *page, mask bitmap, hs *[slotsPerPage]uint64) {
+	t.set.slots.hashes(p, mask, hs)
+}
 
 func (t *Timers[K]) appendKey(dst []byte, p *page, i uint) (_ []byte, err error) {
 	x := t.set.slots.at(p, i)
@@ -176,40 +189,59 @@ func compareEntries(ak rowKeys, a placed, bk rowKeys, b placed) int {
 // entries of one range: of one page, but where a list of pages has one hash. A run is valid until the next.
 func (s *KeyedSnapshot) runs(table int, living func(*page) bitmap) iter.Seq[[]placed] {
 	return func(yield func([]placed) bool) {
-		keys := s.rows[table]
-		var run []placed
+		r := runner{keys: s.rows[table]}
 		last := uint64(0)
-		flush := func() bool {
-			sortRun(run, keys)
-			more := len(run) == 0 || yield(run)
-			run = run[:0]
-			return more
-		}
 		for first, p := range s.views[table].pages() {
-			if first != last && !flush() {
-				return
+			if first != last && len(r.run) > 0 {
+				if !yield(r.ordered()) {
+					return
+				}
+				r.run = r.run[:0]
 			}
 			last = first
-			for m := living(p); m != 0; m &= m - 1 {
-				i := lowest(m)
-				run = append(run, placed{keys.rowHash(p, i), p, i})
-			}
+			r.add(p, living(p))
 		}
-		flush()
+		if len(r.run) > 0 {
+			yield(r.ordered())
+		}
 	}
 }
 
-// sortRun orders the entries of a range. Most are those of one page, for which insertion is quickest.
-func sortRun(run []placed, keys rowKeys) {
-	if len(run) > slotsPerPage {
-		slices.SortFunc(run, func(a, b placed) int { return compareEntries(keys, a, keys, b) })
-		return
-	}
-	for i := 1; i < len(run); i++ {
-		x, j := run[i], i
-		for ; j > 0 && (x.hash < run[j-1].hash || x.hash == run[j-1].hash && compareEntries(keys, x, keys, run[j-1]) < 0); j-- {
-			run[j] = run[j-1]
+// runner gathers the entries of one range.
+type runner struct {
+	keys   rowKeys
+	run    []placed
+	hashes [slotsPerPage]uint64
+	sorted bool // run is
+}
+
+// add adds the entries at the slots in mask of p, ordered by hash. What is sorted is one word for each: its hash, with the slot in
+// place of the lowest bits, which nearly never decide.
+func (r *runner) add(p *page, mask bitmap) {
+	r.keys.rowHashes(p, mask, &r.hashes)
+	var words [slotsPerPage]uint64
+	n := 0
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		x, j := r.hashes[i]&^(slotsPerPage-1)|uint64(i), n
+		for ; j > 0 && x < words[(j-1)%slotsPerPage]; j-- {
+			words[j%slotsPerPage] = words[(j-1)%slotsPerPage]
 		}
-		run[j] = x
+		words[j%slotsPerPage] = x
+		n++
 	}
+	r.sorted = len(r.run) == 0
+	for j, x := range words[:n] {
+		i := uint(x % slotsPerPage)
+		r.run = append(r.run, placed{r.hashes[i], p, i})
+		r.sorted = r.sorted && (j == 0 || x/slotsPerPage != words[j-1]/slotsPerPage)
+	}
+}
+
+// ordered is the run, in its order.
+func (r *runner) ordered() []placed {
+	if !r.sorted {
+		slices.SortFunc(r.run, func(a, b placed) int { return compareEntries(r.keys, a, r.keys, b) })
+	}
+	return r.run
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/avrofile"
 )
 
@@ -69,7 +70,7 @@ func (a *keyArray[K]) hashes(p *page, mask bitmap, hs *[slotsPerPage]uint64) {
 }
 
 func (k *Keyed[K]) appendKey(dst []byte, p *page, i uint) ([]byte, error) {
-	return k.codec.Codec().Append(dst, k.slots.at(p, i))
+	return appendOne(dst, k.codec.Codec(), k.slots.at(p, i))
 }
 
 func (k *Keyed[K]) appendOrder(dst []byte, p *page, i uint) []byte {
@@ -92,6 +93,14 @@ func (t *Timers[K]) appendOrder(dst []byte, p *page, i uint) []byte {
 	x := t.set.slots.at(p, i)
 	dst = t.owner.codec.AppendCanonical(dst, x.key)
 	return binary.BigEndian.AppendUint64(dst, uint64(x.at)^1<<63)
+}
+
+// appendOne appends a value; an int64, which most keys and counts are, without a call, as appendSlots does.
+func appendOne[T any](dst []byte, c *codec.Codec[T], v *T) ([]byte, error) {
+	if n, ok := any(v).(*int64); ok {
+		return binary.AppendVarint(dst, *n), nil
+	}
+	return c.Append(dst, v)
 }
 
 // rowWriter writes rows that begin alike: with the hash and the key of one entry.

@@ -250,7 +250,7 @@ func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encodin
 }
 
 func (c *valueColumn[V]) appendRows(w *rowWriter, p *page, i uint, _ int64) error {
-	row, err := c.codec.Append(w.begin(), c.at(p, i))
+	row, err := appendOne(w.begin(), c.codec, c.at(p, i))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type trial struct {
 	disk               []*storage.Rule // the plan's storage faults, which outlive the processes
 	log                journal
 	from               string  // what the next life goes on from; "": it starts empty
+	claim              bool    // where from is a path
 	taken              []taken // plain savepoints
 	crashes, cancels   int
 	stops, failedStops int
@@ -148,6 +149,9 @@ func (tr *trial) start(n, parallelism int) *life {
 	l := &life{world: tr.world, cancel: cancel, ended: make(chan error, 1), over: ctx, up: make(chan struct{}), taken: make(chan taken, len(tr.Spares))}
 	tr.equip(l.world.broker)
 	env := tr.env(tr.from, parallelism, checkpoints)
+	if tr.claim {
+		env.Set("execution.state-recovery.claim-mode", "CLAIM")
+	}
 	programOf(tr.Program).build(env, stage{records: tr.Records, rate: tr.Rate, faults: tr.faults, sink: topic{l.world.broker, tr.faults}.sink()})
 	disk := storage.Faulty(slow(l.world.disk, tr.Slow, tr.rng.Uint64()), tr.disk...)
 	ctx = cluster.WithTuning(ctx, func(j *cluster.Job) {

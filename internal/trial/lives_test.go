@@ -26,6 +26,7 @@ type ending struct {
 	How    string
 	Format checkpoint.Format // of a stop's savepoint
 	ByPath bool              // the next life is given the savepoint's path, and not "latest"
+	Claim  bool              // and owns it
 }
 
 const (
@@ -36,7 +37,7 @@ const (
 
 func (e ending) String() string {
 	if e.How == stop {
-		return fmt.Sprintf("%v %v %v", e.How, e.Format, e.After)
+		return fmt.Sprintf("%v %v %v by path %v claim %v", e.How, e.Format, e.After, e.ByPath, e.Claim)
 	}
 	return fmt.Sprint(e.How, " ", e.After)
 }
@@ -48,7 +49,7 @@ var widths = []int{1, 2, 5, 7}
 func (p *plan) drawLives(r *rand.Rand) {
 	for range r.IntN(4) {
 		e := ending{After: time.Duration(20+r.IntN(400)) * time.Millisecond, How: []string{crash, crash, stop, stop, cancel}[r.IntN(5)],
-			Format: drawFormat(r), ByPath: r.IntN(2) == 0}
+			Format: drawFormat(r), ByPath: r.IntN(2) == 0, Claim: r.IntN(2) == 0}
 		if !p.Directory {
 			e.How, e.ByPath = stop, true
 		}
@@ -101,7 +102,7 @@ func (tr *trial) stop(l *life, e ending) (done bool, err error) {
 	tr.stops++
 	tr.world = l.world
 	if tr.from = latest; e.ByPath {
-		tr.from = a.Location
+		tr.from, tr.claim = a.Location, e.Claim
 	}
 	return false, nil
 }
@@ -122,7 +123,7 @@ func (tr *trial) failedStop(err error) bool {
 		return false
 	}
 	tr.failedStops++
-	tr.from = found[1]
+	tr.from, tr.claim = found[1], false
 	return true
 }
 

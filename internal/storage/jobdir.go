@@ -339,9 +339,14 @@ func (d *JobDir) forget(location string) error {
 	own = own && path.Dir(location) == d.dir
 	switch r := d.known(); {
 	case d.isOrigin(location):
-		return d.change(func(r *record) error { r.origin.mode = givenUp; return nil })
+		return d.change(func(r *record) error { r.giveUp(location); return nil })
 	case own && id == r.newest:
-		return d.change(func(r *record) error { r.leave(); return nil })
+		return d.change(func(r *record) error {
+			if r.newest == id { // nothing has completed meanwhile
+				r.leave()
+			}
+			return nil
+		})
 	case own && id > r.newest && slices.Contains(r.open, id):
 		return d.change(func(r *record) error { r.drop(id); return nil })
 	}
@@ -364,7 +369,9 @@ func (d *JobDir) remove(location string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.record.origin = origin{mode: noOrigin} // written with the next id
+	if d.record.origin.location == location {
+		d.record.origin = origin{mode: noOrigin} // written with the next id
+	}
 	return nil
 }
 

@@ -126,6 +126,14 @@ func (r *record) drop(id base.CheckpointID) {
 	r.open = slices.DeleteFunc(slices.Clone(r.open), func(o base.CheckpointID) bool { return o == id })
 }
 
+// giveUp notes that the claimed origin at location is about to be deleted. It may be gone by now: a retirement and a sweep can
+// delete it at once.
+func (r *record) giveUp(location string) {
+	if r.origin.mode == claimed && r.origin.location == location {
+		r.origin.mode = givenUp
+	}
+}
+
 // finish gives up what the job began from: there is nothing more to go on from.
 func (r *record) finish() {
 	if r.origin.mode == claimed {
@@ -234,7 +242,7 @@ func (r *record) validate() error {
 		return fmt.Errorf("%w: %q is no origin", ErrDamaged, r.origin.mode)
 	}
 	if !ok {
-		return fmt.Errorf("%w: its numbers cannot be", ErrDamaged)
+		return fmt.Errorf("%w: its numbers cannot be: %+v", ErrDamaged, *r)
 	}
 	return nil
 }

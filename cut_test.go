@@ -48,7 +48,7 @@ func TestEveryCheckpointIsAConsistentCut(t *testing.T) {
 	stop := keepCheckpoints(t, dir)
 	check("the first run", run("", 6000))
 	kept := stop()
-	if len(kept) < 5 {
+	if len(kept) < 3 { // some twenty, where the machine is free
 		t.Fatalf("only %d checkpoints were taken", len(kept))
 	}
 	for i, path := range kept {

@@ -4,12 +4,14 @@ import "slices"
 
 const (
 	rootMax     = 4096 // segments up to which the root doubles
-	growPages   = 16   // pages a segment at which it doubles
+	growPages   = 32   // pages a segment at which it doubles
 	shrinkPages = 2    // pages a segment under which it halves
 )
 
 // growRoot halves the range of a segment. Small segments are what makes the first write after a snapshot cheap: it copies
-// one directory. A large root would make the snapshot dear: 4,096 pointers are copied in some 10 us.
+// one directory. Many segments make every look-up dear, for it waits for one, and they do not stay in a core's cache beside all
+// else; and a large root makes the snapshot dear: 4,096 pointers are copied in some 10 us. (A million keys with 2,048 segments
+// instead of 4,096: 3 % faster; with 1,024: 4 %, but the last growth, which is one long call, takes 5 ms instead of 3.)
 func (t *table) growRoot() {
 	for i := range t.root { // no page may be wider than a new segment
 		h := (t.base + uint64(i)) << t.shift

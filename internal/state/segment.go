@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"unsafe"
 )
 
 // dirMax is the number of entries to which a segment's directory doubles.
@@ -119,10 +120,15 @@ func (s *segment) adopt(o *segment, least, largest uint64) {
 	}
 }
 
-// walk yields the pages in the order of their ranges, each with the first hash of its range; the segment's own range
-// begins at first.
-func (s *segment) walk(first uint64, yield func(uint64, *page) bool) bool {
-	for i := uint64(0); i < uint64(len(s.dir)); {
+// walk yields the pages, of so many bytes each, in the order of their ranges, each with the first hash of its range; the
+// segment's own range begins at first.
+func (s *segment) walk(first uint64, bytes int, yield func(uint64, *page) bool) bool {
+	n, ahead := uint64(len(s.dir)), uint64(0) // up to where was read ahead
+	for i := uint64(0); i < n; {
+		if i >= ahead {
+			ahead = min(i+aheadEntries, n)
+			readAhead(s.dir[i:ahead], bytes)
+		}
 		p := s.dir[i]
 		at := first + i<<s.shift
 		switch {
@@ -133,7 +139,7 @@ func (s *segment) walk(first uint64, yield func(uint64, *page) bool) bool {
 			i++
 			continue
 		case p.gate:
-			if !s.inner[at].walk(at, yield) {
+			if !s.inner[at].walk(at, bytes, yield) {
 				return false
 			}
 		case !yield(at, p):
@@ -142,4 +148,28 @@ func (s *segment) walk(first uint64, yield func(uint64, *page) bool) bool {
 		i += s.span(p)
 	}
 	return true
+}
+
+// walk reads pages of so many directory entries ahead, if they are not too large to stay in the first cache together.
+const (
+	aheadEntries = 16
+	aheadBytes   = 1 << 10
+)
+
+// readAhead reads the cache lines of pages: so their misses overlap, where who reads one page after the other waits for each. (It
+// is not inlined, for then there would be nothing left of it.)
+//
+//go:noinline
+func readAhead(dir []*page, bytes int) (sum byte) {
+	var last *page
+	for _, p := range dir {
+		if p == last {
+			continue
+		}
+		last = p
+		for off := 0; off < min(bytes, aheadBytes); off += cacheLine {
+			sum += *(*byte)(unsafe.Add(unsafe.Pointer(p), off))
+		}
+	}
+	return sum
 }

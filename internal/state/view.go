@@ -13,6 +13,7 @@ type view struct {
 	base    uint64
 	epoch   epoch
 	entries int
+	bytes   int // of a page
 }
 
 // view is the synchronous part of a snapshot: it copies the root and begins a new epoch. No key is current afterwards.
@@ -28,7 +29,7 @@ func (t *table) view() *view {
 
 // present is the table as it is, for the owner to read while nothing is written.
 func (t *table) present() view {
-	return view{root: t.root, shift: t.shift, base: t.base, epoch: t.cur.epoch, entries: t.entries}
+	return view{root: t.root, shift: t.shift, base: t.base, epoch: t.cur.epoch, entries: t.entries, bytes: t.lay.bytes()}
 }
 
 // release says, on the owner's goroutine, that v is read no more: its pages need no copy. A second release does nothing.
@@ -44,7 +45,7 @@ func (t *table) release(v *view) {
 func (v *view) pages() iter.Seq2[uint64, *page] {
 	return func(yield func(uint64, *page) bool) {
 		for i, s := range v.root {
-			if !s.walk((v.base+uint64(i))<<v.shift, yield) {
+			if !s.walk((v.base+uint64(i))<<v.shift, v.bytes, yield) {
 				return
 			}
 		}

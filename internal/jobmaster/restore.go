@@ -26,7 +26,7 @@ func (m *Master) restorable(p Point) error {
 		var match *snapshot.Match
 		if match, err = m.match(p); err == nil {
 			_, err = redistribute(m.options.Graph, match)
-			err = errors.Join(err, statesFit(m.options.Graph, match), recordsFit(match))
+			err = errors.Join(err, statesFit(m.options.Graph, match, m.options.AllowNonRestored), recordsFit(match))
 		}
 	}
 	if err != nil {
@@ -39,8 +39,8 @@ func (m *Master) match(p Point) (*snapshot.Match, error) {
 	return p.Metadata.Match(program(m.options.Graph, m.options.Hooks), m.options.AllowNonRestored)
 }
 
-// statesFit refuses states whose type has changed.
-func statesFit(g *graph.Job, match *snapshot.Match) error {
+// statesFit refuses states that no operator declares any more, or whose type has changed in a way that cannot be followed.
+func statesFit(g *graph.Job, match *snapshot.Match, allowDropped bool) error {
 	var all []error
 	for _, v := range g.Vertices {
 		for _, n := range v.Nodes {
@@ -48,7 +48,7 @@ func statesFit(g *graph.Job, match *snapshot.Match) error {
 			if o == nil {
 				continue
 			}
-			if err := state.CheckSchemas(o.Schemas, n.Schemas); err != nil {
+			if err := state.CheckSchemas(o, n.Schemas, allowDropped); err != nil {
 				all = append(all, fmt.Errorf("operator %s: %w", n.Label(), err))
 			}
 		}

@@ -115,6 +115,8 @@ type StateSchema struct {
 	Kind string
 	// Key, Value and MapKey are Avro schemas; empty where the kind has none.
 	Key, Value, MapKey string
+	// Was is what older checkpoints call it, after a renaming: of what a job declares, and not part of a checkpoint.
+	Was string
 }
 
 // Subtask is one old subtask's share of an operator.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/weirstream/weir/internal/snapshot"
 )
 
 // account is a type as an older version of a program has it, account2 as a newer one has it: a field was added, one removed, one
@@ -279,9 +281,57 @@ func (c change) check(t *testing.T) {
 	f := filesOf(t, old)
 	for _, canonical := range []bool{false, true} {
 		k := newKeyed[int64](t, allGroups, &now, map[string]binder{"s": c.is}, Spec{Name: "s"})
-		agrees(t, "check", CheckSchemas(old.Schemas(), k.Schemas()), c.fits)
+		agrees(t, "check", CheckSchemas(operatorOf(old.Schemas()), k.Schemas(), false), c.fits)
 		agrees(t, fmt.Sprint("restore, canonical: ", canonical), restoreFiles(t, k, f, canonical), c.fits)
 	}
+}
+
+// operatorOf is an operator with keyed state of these schemas in a checkpoint.
+func operatorOf(schemas []snapshot.StateSchema) *snapshot.Operator {
+	return &snapshot.Operator{Parallelism: 1, Schemas: schemas, Subtasks: []snapshot.Subtask{{Keyed: []snapshot.KeyedHandle{{Range: allGroups}}}}}
+}
+
+// TestTheCheckFindsWhatTheRestoreFinds: states that are renamed, gone, or only declared.
+func TestTheCheckFindsWhatTheRestoreFinds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		is      map[string]Spec
+		dropped bool
+		fits    bool
+	}{
+		{"renamed", map[string]Spec{"v": {Name: "new", Was: "s"}}, false, true},
+		{"renamed to what has another type", map[string]Spec{"text": {Name: "new", Was: "s"}}, false, false},
+		{"renamed, and it may be dropped", map[string]Spec{"text": {Name: "new", Was: "s"}}, true, false},
+		{"gone", map[string]Spec{"v": {Name: "other"}}, false, false},
+		{"gone, and it may be dropped", map[string]Spec{"v": {Name: "other"}}, true, true},
+		{"kept beside one that was called so", map[string]Spec{"v": {Name: "s"}, "text": {Name: "new", Was: "s"}}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var now int64
+			v := new(Value[int64])
+			old := newKeyed[int64](t, allGroups, &now, map[string]binder{"s": v}, Spec{Name: "s"})
+			seek(old, 1)
+			v.Set(1)
+			f := filesOf(t, old)
+			for _, canonical := range []bool{false, true} {
+				var specs []Spec
+				fields := map[string]binder{}
+				for field, spec := range c.is {
+					specs = append(specs, spec)
+					fields[spec.Name] = map[string]binder{"v": new(Value[int64]), "text": new(Value[string])}[field]
+				}
+				k := newKeyed[int64](t, allGroups, &now, fields, specs...)
+				if c.dropped {
+					k.AllowDropped()
+				}
+				agrees(t, "check", CheckSchemas(operatorOf(old.Schemas()), k.Schemas(), c.dropped), c.fits)
+				agrees(t, fmt.Sprint("restore, canonical: ", canonical), restoreFiles(t, k, f, canonical), c.fits)
+			}
+		})
+	}
+	declaredOnly := operatorOf([]snapshot.StateSchema{{Name: "s", Kind: KindValue, Key: `"long"`, Value: `"long"`}})
+	declaredOnly.Subtasks[0].Keyed = nil
+	agrees(t, "nothing is stored", CheckSchemas(declaredOnly, nil, false), true)
 }
 
 func agrees(t *testing.T, what string, err error, fits bool) {

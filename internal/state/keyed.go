@@ -115,7 +115,7 @@ func (k *Keyed[K]) Schemas() []snapshot.StateSchema {
 	var all []snapshot.StateSchema
 	for _, c := range k.columns {
 		s := c.schema()
-		s.Key = key
+		s.Key, s.Was = key, c.common().spec.Was
 		all = append(all, s)
 	}
 	return append(all, snapshot.StateSchema{Name: timersName, Kind: KindTimers, Key: key})

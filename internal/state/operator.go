@@ -72,7 +72,9 @@ func (o *Operator) add(l operatorState) error {
 // Schemas are the declared states, in the order of their binding.
 func (o *Operator) Schemas() (all []snapshot.StateSchema) {
 	for _, l := range o.lists {
-		all = append(all, l.schema())
+		s := l.schema()
+		s.Was = l.spec().Was
+		all = append(all, s)
 	}
 	return all
 }
@@ -217,7 +219,7 @@ func (o *Operator) matchOne(stored snapshot.StateSchema) (operatorState, error) 
 	l := o.listFor(stored.Name)
 	if l == nil {
 		if !o.allowDropped {
-			return nil, &SchemaError{State: stored.Name, Stored: describe(stored)}
+			return nil, &SchemaError{State: stored.Name, Stored: stored.Kind}
 		}
 		if !slices.Contains(o.dropped, stored.Name) {
 			o.dropped = append(o.dropped, stored.Name)

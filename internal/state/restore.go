@@ -82,7 +82,7 @@ func (k *Keyed[K]) matchOne(stored snapshot.StateSchema, isStored func(name stri
 	c := k.columnFor(stored.Name, isStored)
 	if c == nil {
 		if !k.allowDropped {
-			return nil, &SchemaError{State: stored.Name, Stored: describe(stored)}
+			return nil, &SchemaError{State: stored.Name, Stored: stored.Kind}
 		}
 		if !slices.Contains(k.dropped, stored.Name) {
 			k.dropped = append(k.dropped, stored.Name)

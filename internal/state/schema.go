@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/snapshot"
@@ -24,9 +25,12 @@ func (e *SchemaError) Error() string {
 	switch {
 	case e.State == "":
 		return fmt.Sprintf("the keys: %v, or give the operator a new UID", e.Type)
+	case e.Declared == "" && e.State == timersName:
+		return "state or timers by key are stored, but the operator declares none that could take them; declare them as before, " +
+			"or allow non-restored state (-n) to drop them"
 	case e.Declared == "":
-		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it (renamed: with was=%s in its tag), or drop it with "+
-			"-n (--allowNonRestoredState)", e.State, e.Stored, e.State)
+		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it (renamed: with was=%s in its tag), or allow "+
+			"non-restored state (-n) to drop it", e.State, e.Stored, e.State)
 	case e.Type == nil:
 		return fmt.Sprintf("state %q is stored as one of kind %s, but declared as %s; give the state a new name, or its old kind back",
 			e.State, e.Stored, e.Declared)
@@ -86,23 +90,52 @@ func migrate(stored snapshot.StateSchema, declared interface {
 	return declared.readAs(stored)
 }
 
-// CheckSchemas refuses, before anything runs, what a restore would refuse: stored states that keep their name, but have a type
-// that cannot become the declared one. (Which of the others are renamed, only the operator knows.)
-func CheckSchemas(stored, declared []snapshot.StateSchema) error {
+// CheckSchemas refuses, before anything runs, the states of an operator that a restore would refuse: those that are declared no more
+// (unless they may be dropped), and those whose type cannot become the declared one.
+func CheckSchemas(o *snapshot.Operator, declared []snapshot.StateSchema, allowDropped bool) error {
 	var all []error
-	for _, s := range stored {
-		for _, d := range declared {
-			keyed := s.Key != ""
-			if d.Name != s.Name || keyed != (d.Key != "") {
-				continue
-			}
-			if keyed {
-				if err := suitKeys(s.Key, d.Key); err != nil {
-					return err // of all states
-				}
-			}
+	keys := slices.ContainsFunc(declared, func(d snapshot.StateSchema) bool { return d.Key != "" })
+	for _, s := range o.Schemas {
+		if !isStored(o, s) || s.Key != "" && !keys && s.Name != timersName { // without keys, timers speak for all
+			continue
+		}
+		d, ok := declaredFor(s, o.Schemas, declared)
+		switch keyed := s.Key != ""; {
+		case !ok && !allowDropped:
+			all = append(all, &SchemaError{State: s.Name, Stored: s.Kind})
+		case !ok:
+		case keyed && suitKeys(s.Key, d.Key) != nil:
+			return suitKeys(s.Key, d.Key) // of all states
+		default:
 			all = append(all, suit(s, d))
 		}
 	}
 	return errors.Join(all...)
+}
+
+// declaredFor is the declared state that a stored one becomes, as Keyed.columnFor and Operator.listFor find it.
+func declaredFor(s snapshot.StateSchema, stored, declared []snapshot.StateSchema) (snapshot.StateSchema, bool) {
+	find := func(is func(d snapshot.StateSchema) bool) int {
+		return slices.IndexFunc(declared, func(d snapshot.StateSchema) bool { return (d.Key != "") == (s.Key != "") && is(d) })
+	}
+	i := find(func(d snapshot.StateSchema) bool { return d.Name == s.Name })
+	if i < 0 {
+		i = find(func(d snapshot.StateSchema) bool {
+			return d.Was == s.Name && !slices.ContainsFunc(stored, func(o snapshot.StateSchema) bool { return o.Name == d.Name })
+		})
+	}
+	if i < 0 {
+		return snapshot.StateSchema{}, false
+	}
+	return declared[i], true
+}
+
+// isStored: there is something of the state in a checkpoint, and not only its declaration.
+func isStored(o *snapshot.Operator, s snapshot.StateSchema) bool {
+	keyed := s.Key != ""
+	return slices.ContainsFunc(o.Subtasks, func(t snapshot.Subtask) bool {
+		return keyed && len(t.Keyed) > 0 ||
+			!keyed && slices.ContainsFunc(t.Lists, func(l snapshot.ListHandle) bool { return l.Name == s.Name }) ||
+			slices.ContainsFunc(t.Rows, func(r snapshot.RowsHandle) bool { return r.Name == s.Name && r.Keyed == keyed })
+	})
 }

@@ -33,7 +33,6 @@ type flight struct {
 
 // recording is what the task gathers for one checkpoint.
 type recording struct {
-	id      base.CheckpointID
 	barrier checkpoint.Barrier
 	flights []flight // the rest of the batch at hand, or nothing; then, when it is over, all
 	record  []bool   // by channel
@@ -75,7 +74,7 @@ func (t *Task) prioritize(a checkpoint.Prioritize) error {
 // startRecording begins to gather what is in flight in the channels of record. On a channel whose sender has ended no barrier will
 // come; its end, which lies behind all records, counts as one, and overtakes as one.
 func (t *Task) startRecording(b checkpoint.Barrier, record []bool) error {
-	r := &recording{id: b.ID, barrier: b, record: record}
+	r := &recording{barrier: b, record: record}
 	if rest := t.loop.batch; rest != nil && record[t.loop.channel] {
 		rest.Retain(1)
 		r.flights = append(r.flights, flight{t.loop.channel, rest, t.loop.offset})
@@ -109,7 +108,7 @@ func (t *Task) dropRecording(id base.CheckpointID) { release(t.endRecording(id))
 
 func (t *Task) endRecording(id base.CheckpointID) *recording {
 	r := t.recording
-	if r == nil || r.id != id {
+	if r == nil || r.barrier.ID != id {
 		return nil
 	}
 	t.recording = nil

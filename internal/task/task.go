@@ -126,7 +126,7 @@ func (t *Task) close(err *error) {
 		}
 	}
 	if r := t.recording; r != nil {
-		t.dropRecording(r.id)
+		t.dropRecording(r.barrier.ID)
 	}
 	if t.spec.Gate != nil {
 		t.spec.Gate.Close()

@@ -162,6 +162,7 @@ func TestTheRestOfABatch(t *testing.T) {
 		r.feeds[0].send(2000)
 		r.feeds[1].sendBarrier(unaligned(1))
 		pass(10 * time.Millisecond)
+		r.settle()
 		got := r.up.parts[1].Operators[0].Subtask.InFlight
 		if len(got) == 0 {
 			r.Fatal("nothing is in flight")

@@ -67,6 +67,7 @@ type oldRecord struct {
 	Text string
 }
 
+// oldLists keeps in lists what passes, and tells at the end what it has.
 type oldLists struct {
 	Mine OperatorList[int64] `state:"mine"`
 	All  UnionList[int64]    `state:"all"`

@@ -66,7 +66,7 @@ func TestUnalignedAndFailures(t *testing.T) {
 						}
 						return env.From(FromSlice(numbers(n))).UID(uid)
 					}
-					broken := read("one").Union(read("two")).KeyBy(func(v int64) int64 { return v % slowKeys }).Process(&slowCount{}).UID("slow").
+					broken := read("one").Union(read("two")).KeyBy(func(v int64) int64 { return v % slowKeys }).Process(&keyCount{Each: time.Millisecond}).UID("slow").
 						Map(func(v slowTotal) slowTotal { return v })
 					work := read("three").Map(func(v int64) int64 {
 						if k := seen.Add(1); k == n/3 || k == n/2 || k == n {
@@ -74,7 +74,7 @@ func TestUnalignedAndFailures(t *testing.T) {
 						}
 						pass(2 * time.Millisecond)
 						return v
-					}).UID("brittle").NewChain().KeyBy(func(v int64) int64 { return v % slowKeys }).Process(&fastCount{}).UID("fast")
+					}).UID("brittle").NewChain().KeyBy(func(v int64) int64 { return v % slowKeys }).Process(&keyCount{}).UID("fast")
 					var got []slowTotal
 					broken.Union(work).To(Collect(&got)).UID("got")
 					r := l.start(env)
@@ -332,7 +332,7 @@ func TestRecordsInFlightWithoutAnEdge(t *testing.T) {
 			for _, uid := range more {
 				s = s.Map(slowly).UID(uid).NewChain()
 			}
-			s.KeyBy(key).Process(&slowCount{}).UID("count").To(Discard[slowTotal]()).UID("none")
+			s.KeyBy(key).Process(&keyCount{Each: time.Millisecond}).UID("count").To(Discard[slowTotal]()).UID("none")
 			return env
 		}
 		mod := func(v int64) int64 { return v % slowKeys }

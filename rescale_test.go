@@ -20,41 +20,6 @@ const (
 	wideKeys  = 17
 )
 
-// passed keeps in lists what passes.
-type passed struct {
-	Mine OperatorList[int64] `state:"mine"`
-	All  UnionList[int64]    `state:"all"`
-	N    *notes              `weir:"shared"`
-}
-
-func (f *passed) Open(ctx OpenContext) error {
-	var own []int64
-	for v := range f.All.All() {
-		if v%int64(ctx.Parallelism) == int64(ctx.Subtask) {
-			own = append(own, v)
-		}
-	}
-	f.All.Update(own)
-	return nil
-}
-
-func (f *passed) Process(_ *Context, v int64, out Out[int64]) error {
-	f.Mine.Add(v)
-	f.All.Add(v)
-	out.Emit(v)
-	return nil
-}
-
-func (f *passed) EndOfInput(Out[int64]) error {
-	for v := range f.Mine.All() {
-		f.N.add("mine %d", v)
-	}
-	for v := range f.All.All() {
-		f.N.add("all %d", v)
-	}
-	return nil
-}
-
 // wide is state of each kind by key, and timers of both.
 type wide struct {
 	Count  Value[int64]                `state:"count"`
@@ -113,7 +78,7 @@ type wideJob struct {
 
 func (j *wideJob) start(env *Env) *running {
 	names := env.From(j.names).UID("names").Parallelism(1).Broadcast()
-	env.From(j.source).UID("tape").Rebalance().Process(&passed{N: j.lists}).UID("passed").
+	env.From(j.source).UID("tape").Rebalance().Process(&oldLists{N: j.lists}).UID("passed").
 		KeyBy(func(v int64) int64 { return v % wideKeys }).ConnectBroadcast(names).
 		Process(&wide{Rings: j.rings}).UID("wide").To(note[string](j.out)).UID("out").Parallelism(1)
 	return j.lab.start(env)
@@ -272,7 +237,7 @@ func TestRecordsInFlightOfAnotherShape(t *testing.T) {
 				start := func(env *Env, shape func(Stream[int64]) Stream[int64]) *running {
 					env.Checkpoints().Unaligned = true
 					s := shape(env.From(FromSlice(numbers(n)).Rate(20000)).UID("source").Map(func(v int64) int64 { return v }).UID("map"))
-					counted(s.Map(slowly).UID("slow"), &fastCount{}).UID("count").To(totals{into}).UID("totals")
+					counted(s.Map(slowly).UID("slow"), &keyCount{}).UID("count").To(totals{into}).UID("totals")
 					return l.start(env)
 				}
 				if c.name == "the same stream twice, in two ways" {
@@ -299,7 +264,7 @@ func TestAnotherKeyForRecordsInFlight(t *testing.T) {
 		build := func(env *Env, keys int64) *Env {
 			env.Checkpoints().Unaligned = true
 			env.From(FromSlice(numbers(5000)).Rate(20000)).UID("source").KeyBy(func(v int64) int64 { return v % keys }).
-				Process(&slowCount{}).UID("count").To(Discard[slowTotal]())
+				Process(&keyCount{Each: time.Millisecond}).UID("count").To(Discard[slowTotal]())
 			return env
 		}
 		r := l.start(build(l.env(3), 100))

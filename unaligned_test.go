@@ -14,19 +14,20 @@ import (
 // slowTotal is how often a key was counted.
 type slowTotal struct{ Key, Count int64 }
 
-// slowCount counts the records of each key, a millisecond each, and tells the counts when time ends.
-type slowCount struct {
-	N Value[int64] `state:"n"`
+// keyCount counts the records of each key, slowly, and tells the counts when time ends.
+type keyCount struct {
+	N    Value[int64] `state:"n"`
+	Each time.Duration // what a record takes
 }
 
-func (f *slowCount) Process(ctx *KeyedContext[int64], _ int64, _ Out[slowTotal]) error {
-	pass(time.Millisecond)
+func (f *keyCount) Process(ctx *KeyedContext[int64], _ int64, _ Out[slowTotal]) error {
+	pass(f.Each)
 	f.N.Set(f.N.Get() + 1)
 	ctx.EventTimer(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
 	return nil
 }
 
-func (f *slowCount) OnTimer(ctx *KeyedContext[int64], _ Timer, out Out[slowTotal]) error {
+func (f *keyCount) OnTimer(ctx *KeyedContext[int64], _ Timer, out Out[slowTotal]) error {
 	out.Emit(slowTotal{Key: ctx.Key(), Count: f.N.Get()})
 	return nil
 }
@@ -48,38 +49,22 @@ const slowKeys = 11
 
 // pathways are jobs that count slowly behind an edge of each kind.
 var pathways = map[string]func(s Stream[int64]) Stream[slowTotal]{
-	"by key": func(s Stream[int64]) Stream[slowTotal] { return counted(s, &slowCount{}) },
+	"by key": func(s Stream[int64]) Stream[slowTotal] { return counted(s, &keyCount{Each: time.Millisecond}) },
 	"in turn": func(s Stream[int64]) Stream[slowTotal] {
-		return counted(s.Rebalance().Map(slowly).UID("slow"), &fastCount{})
+		return counted(s.Rebalance().Map(slowly).UID("slow"), &keyCount{})
 	},
 	"to neighbours": func(s Stream[int64]) Stream[slowTotal] {
-		return counted(s.Rescale().Map(slowly).UID("slow"), &fastCount{})
+		return counted(s.Rescale().Map(slowly).UID("slow"), &keyCount{})
 	},
 	"forward": func(s Stream[int64]) Stream[slowTotal] {
-		return counted(s.Map(slowly).UID("slow").NewChain(), &fastCount{})
+		return counted(s.Map(slowly).UID("slow").NewChain(), &keyCount{})
 	},
 	"to the first": func(s Stream[int64]) Stream[slowTotal] {
-		return counted(s.Global().Map(slowly).UID("slow"), &fastCount{})
+		return counted(s.Global().Map(slowly).UID("slow"), &keyCount{})
 	},
 	"by choice": func(s Stream[int64]) Stream[slowTotal] {
-		return counted(s.Partition(func(v int64, n int) int { return int(v*7) % n }).Map(slowly).UID("slow"), &fastCount{})
+		return counted(s.Partition(func(v int64, n int) int { return int(v*7) % n }).Map(slowly).UID("slow"), &keyCount{})
 	},
-}
-
-// fastCount is slowCount, but takes no time.
-type fastCount struct {
-	N Value[int64] `state:"n"`
-}
-
-func (f *fastCount) Process(ctx *KeyedContext[int64], _ int64, _ Out[slowTotal]) error {
-	f.N.Set(f.N.Get() + 1)
-	ctx.EventTimer(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
-	return nil
-}
-
-func (f *fastCount) OnTimer(ctx *KeyedContext[int64], _ Timer, out Out[slowTotal]) error {
-	out.Emit(slowTotal{Key: ctx.Key(), Count: f.N.Get()})
-	return nil
 }
 
 func counted(s Stream[int64], f KeyedFunction[int64, int64, slowTotal]) Stream[slowTotal] {

@@ -47,20 +47,11 @@ type meeting struct {
 
 // run measures, and makes the table.
 func (m *meeting) run() (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	bin, err := os.MkdirTemp("", "bench-flink-")
+	root, bin, err := build()
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(bin)
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./internal/bench", "./examples/nexmark")
-	build.Dir, build.Stderr = root, os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("building Weir's side: %w", err)
-	}
 	m.flink, m.weir = flink(root), weir(bin)
 	before := load()
 	if err := m.checkGolden(filepath.Join(root, "bench/flink/golden-1M.txt")); err != nil {
@@ -75,6 +66,23 @@ func (m *meeting) run() (string, error) {
 		}
 	}
 	return table(ledgers, fmt.Sprintf("load average %s before, %s after", before, load())), nil
+}
+
+// build builds Weir's programs. Bin is the directory they are in, for the caller to remove; root is the module's.
+func build() (root, bin string, err error) {
+	if root, err = moduleRoot(); err != nil {
+		return "", "", err
+	}
+	if bin, err = os.MkdirTemp("", "bench-flink-"); err != nil {
+		return "", "", err
+	}
+	c := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./internal/bench", "./examples/nexmark")
+	c.Dir, c.Stderr = root, os.Stderr
+	if err := c.Run(); err != nil {
+		_ = os.RemoveAll(bin) // the first error counts
+		return "", "", fmt.Errorf("building Weir's side: %w", err)
+	}
+	return root, bin, nil
 }
 
 // moduleRoot is the directory that has go.mod.

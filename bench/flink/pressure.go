@@ -24,20 +24,11 @@ const (
 
 // pressureTable measures and makes the table.
 func (m *meeting) pressureTable() (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	bin, err := os.MkdirTemp("", "bench-flink-")
+	root, bin, err := build()
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(bin)
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./internal/bench")
-	build.Dir, build.Stderr = root, os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("building Weir's side: %w", err)
-	}
 	before := load()
 	durations := map[string][]float64{}
 	for range m.rounds {

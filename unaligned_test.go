@@ -16,7 +16,7 @@ type slowTotal struct{ Key, Count int64 }
 
 // keyCount counts the records of each key, slowly, and tells the counts when time ends.
 type keyCount struct {
-	N    Value[int64] `state:"n"`
+	N    Value[int64]  `state:"n"`
 	Each time.Duration // what a record takes
 }
 

@@ -213,15 +213,15 @@ func (o *keyedCore[K, U]) Restore(r *operator.Restored) error {
 }
 
 // Snapshot implements operator.Operator.
-func (o *keyedCore[K, U]) Snapshot(id base.CheckpointID) (operator.Part, error) {
-	part, err := o.core.Snapshot(id)
+func (o *keyedCore[K, U]) Snapshot(c operator.Cut) (operator.Part, error) {
+	part, err := o.core.Snapshot(c)
 	if o.Behind() {
 		part.State.PendingWatermark = o.pending
 	}
 	if !o.used || err != nil {
 		return part, err
 	}
-	addKeyedState(&part, o.Runtime, o.state.Snapshot())
+	addKeyedState(&part, o.Runtime, o.state.Snapshot(id, 0))
 	return part, nil
 }
 

@@ -38,6 +38,9 @@ func addKeyedState(part *operator.Part, rt *operator.Runtime, keyed *state.Keyed
 			return writeRows(w, rt, s, keyed.Rows())
 		}
 		h, err := writeObject(w, "keyed", func(o storage.Object) error { _, err := keyed.WriteTo(o); return err })
+		if err == nil {
+			keyed.Written(h)
+		}
 		s.Keyed = append(s.Keyed, snapshot.KeyedHandle{Range: r, Handle: h})
 		return err
 	})
@@ -181,12 +184,20 @@ func restoreKeyedState[K comparable](keyed *state.Keyed[K], r *operator.Restored
 }
 
 func restoreKeyed[K comparable](keyed *state.Keyed[K], r *operator.Restored, h snapshot.KeyedHandle) error {
-	file, err := r.Open(h.Handle)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return keyed.Restore(file, file.Size(), h.Range)
+	var opened []io.Closer
+	defer func() {
+		for _, file := range opened {
+			file.Close()
+		}
+	}()
+	return keyed.Restore(state.RestoreFile{ID: r.ID, Handle: h, Open: func(h snapshot.Handle) (io.ReaderAt, error) {
+		file, err := r.Open(h)
+		if err != nil {
+			return nil, err
+		}
+		opened = append(opened, file)
+		return file, nil
+	}}, h.Range)
 }
 
 // rowsOf are the states by key of a canonical savepoint, or the lists.

@@ -98,7 +98,7 @@ func BenchmarkWriteTo(b *testing.B) {
 	c := newCounter(b)
 	const n = 1_000_000
 	c.run(0, n, 1<<62, false)
-	s := c.keyed.Snapshot()
+	s := c.keyed.Snapshot(0, 0)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := s.WriteTo(io.Discard); err != nil {
@@ -112,7 +112,7 @@ func BenchmarkRestore(b *testing.B) {
 	c := newCounter(b)
 	const n = 1_000_000
 	c.run(0, n, 1<<62, false)
-	file := fileOf(b, c.keyed.Snapshot())
+	file := fileOf(b, c.keyed.Snapshot(0, 0))
 	b.ReportAllocs()
 	for b.Loop() {
 		restoreFrom(b, newCounter(b).keyed, file)
@@ -130,7 +130,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.ResetTimer()
 			for b.Loop() {
 				at := time.Now()
-				s := c.keyed.Snapshot()
+				s := c.keyed.Snapshot(0, 0)
 				took = append(took, time.Since(at))
 				s.Release()
 			}
@@ -148,7 +148,7 @@ func BenchmarkTimerRestore(b *testing.B) {
 		seek(k, int64(i%1_000_000))
 		ts.Register(base.EventTime(spread(i, 1<<40)))
 	}
-	file := fileOf(b, k.Snapshot())
+	file := fileOf(b, k.Snapshot(0, 0))
 	var reading, queueing time.Duration
 	for b.Loop() {
 		k, ts := newTimers(b, allGroups)

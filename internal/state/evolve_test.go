@@ -83,15 +83,15 @@ type files struct {
 }
 
 func filesOf[K comparable](t *testing.T, k *Keyed[K]) files {
-	rows := k.Snapshot()
-	f := files{native: fileOf(t, k.Snapshot()), rows: rowsOf(t, rows.Rows())}
+	rows := k.Snapshot(0, 0)
+	f := files{native: fileOf(t, k.Snapshot(0, 0)), rows: rowsOf(t, rows.Rows())}
 	rows.Release()
 	return f
 }
 
 func restoreFiles[K comparable](t *testing.T, k *Keyed[K], f files, canonical bool) (err error) {
 	if !canonical {
-		return k.Restore(bytes.NewReader(f.native), int64(len(f.native)), allGroups)
+		return k.Restore(inMemory(f.native), allGroups)
 	}
 	for _, r := range f.rows {
 		err = errors.Join(err, k.RestoreRows(r.open(t), allGroups, namesOf(f.rows)))

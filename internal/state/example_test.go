@@ -3,10 +3,12 @@ package state_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log"
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/state"
 )
 
@@ -36,16 +38,20 @@ func ExampleKeyed() {
 	add("b")
 	add("a")
 
-	snapshot := keyed.Snapshot() // now
-	add("a")                     // is not in it
+	s := keyed.Snapshot(1, 0) // now
+	add("a")                  // is not in it
 	var file bytes.Buffer
-	if _, err := snapshot.WriteTo(&file); err != nil { // by any goroutine
+	if _, err := s.WriteTo(&file); err != nil { // by any goroutine
 		log.Fatal(err)
 	}
-	snapshot.Release() // the owner again
+	s.Release() // the owner again
 
 	restored, count := counts(all)
-	if err := restored.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), all); err != nil {
+	from := state.RestoreFile{
+		Handle: snapshot.KeyedHandle{Range: all, Handle: snapshot.InlineHandle(file.Bytes())},
+		Open:   func(h snapshot.Handle) (io.ReaderAt, error) { return bytes.NewReader(h.Inline), nil },
+	}
+	if err := restored.Restore(from, all); err != nil {
 		log.Fatal(err)
 	}
 	for _, word := range []string{"a", "b", "c"} {

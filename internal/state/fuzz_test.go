@@ -24,7 +24,7 @@ func FuzzRestoreKeyed(f *testing.F) {
 	f.Add(goldenFile(f, "keyed-v1.state"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, k := goldenKeyed(t)
-		if err := k.Restore(bytes.NewReader(b), int64(len(b)), allGroups); err == nil {
+		if err := k.Restore(inMemory(b), allGroups); err == nil {
 			must(t, checkIndex(&k.index))
 		}
 	})
@@ -34,7 +34,7 @@ func FuzzRestoreKeyed(f *testing.F) {
 func FuzzRestorePages(f *testing.F) {
 	s, k := goldenKeyed(f)
 	fillGolden(s, k)
-	e := tableEncoder{file: &fileWriter{w: new(bytes.Buffer)}, snapshot: k.Snapshot(), columns: k.columns, keys: k.encodeKeys}
+	e := tableEncoder{file: &fileWriter{w: new(bytes.Buffer)}, snapshot: k.Snapshot(0, 0), columns: k.columns, keys: k.encodeKeys}
 	for _, p := range e.snapshot.views[tableKeys].pages() {
 		b, err := e.encodePage(nil, p, p.live)
 		must(f, err)
@@ -43,7 +43,7 @@ func FuzzRestorePages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, k := goldenKeyed(t)
 		file := fileWithBlock(k, b)
-		if err := k.Restore(bytes.NewReader(file), int64(len(file)), allGroups); err != nil {
+		if err := k.Restore(inMemory(file), allGroups); err != nil {
 			return
 		}
 		must(t, checkIndex(&k.index))
@@ -55,7 +55,7 @@ func FuzzRestorePages(f *testing.F) {
 func fileWithBlock[K comparable](k *Keyed[K], b []byte) []byte {
 	var file bytes.Buffer
 	w := fileWriter{w: &file}
-	trailer := k.Snapshot().appendSchemas(nil)
+	trailer := k.Snapshot(0, 0).appendSchemas(nil)
 	only := block{last: ^uint64(0), off: int64(len(fileMagic)), length: len(b), crc: crc32.Checksum(b, castagnoli)}
 	if w.begin() == nil && w.write(b) == nil {
 		trailer = appendBlocks(appendBlocks(appendBlocks(trailer, []block{only}), nil), nil)
@@ -77,7 +77,7 @@ func FuzzTrailer(f *testing.F) {
 		must(t, w.begin())
 		must(t, w.end(bytes.Clone(b)))
 		_, k := goldenKeyed(t)
-		_ = k.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), allGroups)
+		_ = k.Restore(inMemory(file.Bytes()), allGroups)
 		s := newOpState(t)
 		_ = s.ops.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), snapshot.ListHandle{Name: "list", Offsets: []int64{8}})
 	})

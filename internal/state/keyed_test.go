@@ -50,14 +50,14 @@ func TestACountSurvivesACheckpoint(t *testing.T) {
 		count.Set(count.Get() + 1)
 		k.Settle()
 	}
-	s := k.Snapshot()
+	s := k.Snapshot(0, 0)
 	var file bytes.Buffer
 	_, err := s.WriteTo(&file)
 	must(t, err)
 	s.Release()
 
 	r := newKeyed[string](t, allGroups, &now, map[string]binder{"count": &restored}, Spec{Name: "count"})
-	must(t, r.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), allGroups))
+	must(t, r.Restore(inMemory(file.Bytes()), allGroups))
 	for word, want := range map[string]int64{"a": 2, "b": 1, "c": 0} {
 		r.Seek(r.Hash(word), word)
 		if got := restored.Get(); got != want {

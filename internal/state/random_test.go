@@ -239,7 +239,7 @@ func (g *rig[K]) clear(e *entryModel) {
 
 // snapshot takes one, to be written out by another goroutine while the rig goes on.
 func (g *rig[K]) snapshot() {
-	w := written[K]{snapshot: g.keyed.Snapshot(), want: g.model.clone(), now: g.now}
+	w := written[K]{snapshot: g.keyed.Snapshot(0, 0), want: g.model.clone(), now: g.now}
 	g.wg.Go(func() { // ends with the file
 		var b bytes.Buffer
 		for range 2 { // it takes long, and goes on being the same
@@ -282,7 +282,7 @@ func (g *rig[K]) compare(w written[K]) {
 		if g.rnd.IntN(2) == 0 {
 			restoreKeyedRows(g.t, k, w.rows, own)
 		} else {
-			must(g.t, k.Restore(bytes.NewReader(w.file), int64(len(w.file)), own))
+			must(g.t, k.Restore(inMemory(w.file), own))
 		}
 		g.check(k)
 		if err := w.want.within(k.Hash, own).diff(k, &s, w.now); err != nil {

@@ -17,11 +17,24 @@ func (k *Keyed[K]) AllowDropped() { k.allowDropped = true }
 // Dropped are the names of the states that Restore passed over.
 func (k *Keyed[K]) Dropped() []string { return k.dropped }
 
-// Restore merges what a state file has within a range of key groups into the state, which is open and new but for other
-// calls of Restore: after a rescaling there is a file from each old subtask that had a part of the range. Hashes outside
-// the subtask's own range are passed over.
-func (k *Keyed[K]) Restore(r io.ReaderAt, size int64, within base.KeyGroupRange) error {
-	t, bodyEnd, err := readTrailer(r, size)
+// RestoreFile is the keyed state that one old subtask had in a checkpoint.
+type RestoreFile struct {
+	ID     base.CheckpointID
+	Handle snapshot.KeyedHandle
+	// Open reads one of the handle's files; each is opened once at most, when something of it is wanted. Who calls Restore closes
+	// them afterwards.
+	Open func(h snapshot.Handle) (io.ReaderAt, error)
+}
+
+// Restore merges what a state file, and those that it refers to, have within a range of key groups into the state, which is
+// open and new but for other calls of Restore: after a rescaling there is a file from each old subtask that had a part of the
+// range. Hashes outside the subtask's own range are passed over.
+func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
+	r, err := from.Open(from.Handle.Handle)
+	if err != nil {
+		return err
+	}
+	t, bodyEnd, err := readTrailer(r, from.Handle.Size)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func TestFormatVersion1IsRestored(t *testing.T) {
 	path := filepath.Join("testdata", "compat", "keyed-v1.state")
 	if *update {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		must(t, os.WriteFile(path, fileOf(t, wantKeyed.Snapshot()), 0o666))
+		must(t, os.WriteFile(path, fileOf(t, wantKeyed.Snapshot(0, 0)), 0o666))
 	}
 	file, err := os.ReadFile(path)
 	must(t, err)
@@ -138,7 +138,7 @@ func TestRescaleUpAndDown(t *testing.T) {
 			for j, o := range old {
 				_, both := base.RangeOf(i, p).Intersect(base.RangeOf(j, len(old)))
 				if both || i == j { // one that has nothing of it does no harm
-					restoreFrom(t, s.keyed, fileOf(t, o.keyed.Snapshot()))
+					restoreFrom(t, s.keyed, fileOf(t, o.keyed.Snapshot(0, 0)))
 				}
 			}
 			must(t, checkIndex(&s.keyed.index))
@@ -168,7 +168,7 @@ func TestSparseKeyGroups(t *testing.T) {
 	k := newKeyed[int64](t, allGroups, &now, map[string]binder{"v": &v}, Spec{Name: "v"})
 	seek(k, 5)
 	v.Set(1)
-	file := fileOf(t, k.Snapshot())
+	file := fileOf(t, k.Snapshot(0, 0))
 	for _, p := range []int{1, 3, 127, 32768} {
 		for i := range p {
 			if p > 127 && i != base.OwnerOf(k.Hash(5), p) {
@@ -198,9 +198,9 @@ func TestRestoreRefusesChangedSchemas(t *testing.T) {
 	b.Put("x", 2)
 	seek(k, 2)
 	b.Put("x", 3)
-	file := fileOf(t, k.Snapshot())
+	file := fileOf(t, k.Snapshot(0, 0))
 	restore := func(r *Keyed[int64]) error {
-		return r.Restore(bytes.NewReader(file), int64(len(file)), allGroups)
+		return r.Restore(inMemory(file), allGroups)
 	}
 	refused := func(err error, parts ...string) {
 		t.Helper()
@@ -220,7 +220,7 @@ func TestRestoreRefusesChangedSchemas(t *testing.T) {
 	var list List[int64]
 	r = newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &list, "b": new(Map[string, int64])}, Spec{Name: "a"}, Spec{Name: "b"})
 	refused(restore(r), "kind value", "as list")
-	refused(newKeyed[string](t, allGroups, &now, nil).Restore(bytes.NewReader(file), int64(len(file)), allGroups), "the keys", "stored as long", "declared as string", "a new UID")
+	refused(newKeyed[string](t, allGroups, &now, nil).Restore(inMemory(file), allGroups), "the keys", "stored as long", "declared as string", "a new UID")
 
 	var onlyA Value[int64]
 	r = newKeyed[int64](t, allGroups, &now, map[string]binder{"a": &onlyA}, Spec{Name: "a"})
@@ -265,7 +265,7 @@ func TestOddNames(t *testing.T) {
 		v.Set(int64(i))
 	}
 	r, got := open()
-	restoreFrom(t, r, fileOf(t, k.Snapshot()))
+	restoreFrom(t, r, fileOf(t, k.Snapshot(0, 0)))
 	seek(r, 1)
 	for i, v := range got {
 		if n, ok := v.Lookup(); !ok || n != int64(i) {
@@ -278,10 +278,10 @@ func TestOddNames(t *testing.T) {
 func TestDamageIsNoticed(t *testing.T) {
 	s, k := goldenKeyed(t)
 	fillGolden(s, k)
-	file := fileOf(t, k.Snapshot())
+	file := fileOf(t, k.Snapshot(0, 0))
 	restore := func(b []byte) error {
 		_, k := goldenKeyed(t)
-		return k.Restore(bytes.NewReader(b), int64(len(b)), allGroups)
+		return k.Restore(inMemory(b), allGroups)
 	}
 	for i := 0; i < len(file); i += 7 {
 		b := bytes.Clone(file)
@@ -336,7 +336,7 @@ func TestStatesWithoutBytes(t *testing.T) {
 	list.Add(make([]nothing, 1000)...)
 	m.Put(struct{}{}, nothing{})
 	r := newKeyed[struct{}](t, allGroups, &now, map[string]binder{"list": &list2, "m": &m2}, specs...)
-	restoreFrom(t, r, fileOf(t, k.Snapshot()))
+	restoreFrom(t, r, fileOf(t, k.Snapshot(0, 0)))
 	r.Seek(r.Hash(struct{}{}), struct{}{})
 	if list2.Len() != 1000 || m2.Len() != 1 {
 		t.Errorf("a list of %d, a map of %d", list2.Len(), m2.Len())

@@ -19,7 +19,7 @@ func BenchmarkRows(b *testing.B) {
 	c := newCounter(b)
 	const n = 1_000_000
 	c.run(0, n, 1<<62, false)
-	s := c.keyed.Snapshot()
+	s := c.keyed.Snapshot(0, 0)
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, r := range s.Rows() {
@@ -35,7 +35,7 @@ func BenchmarkRestoreRows(b *testing.B) {
 	c := newCounter(b)
 	const n = 1_000_000
 	c.run(0, n, 1<<62, false)
-	files := rowsOf(b, c.keyed.Snapshot().Rows())
+	files := rowsOf(b, c.keyed.Snapshot(0, 0).Rows())
 	b.ReportAllocs()
 	for b.Loop() {
 		restoreKeyedRows(b, newCounter(b).keyed, files, allGroups)
@@ -71,7 +71,7 @@ func BenchmarkCanonicalSavepoint(b *testing.B) {
 }
 
 func takeSavepoint(b *testing.B, k *Keyed[int64], dir string) (rows, index snapshot.Handle) {
-	s := k.Snapshot()
+	s := k.Snapshot(0, 0)
 	defer s.Release()
 	w := storage.NewWriter(storage.Disk(), dir, storage.WriterOptions{})
 	for _, r := range s.Rows() {

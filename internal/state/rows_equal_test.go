@@ -56,7 +56,7 @@ func equalKeyed[K comparable](t *testing.T, what string, native, canonical *Keye
 	for i := range canonical.timers {
 		must(t, checkIndex(&canonical.timers[i].set))
 	}
-	want, got := rowsOf(t, native.Snapshot().Rows()), rowsOf(t, canonical.Snapshot().Rows())
+	want, got := rowsOf(t, native.Snapshot(0, 0).Rows()), rowsOf(t, canonical.Snapshot(0, 0).Rows())
 	if len(want) != len(got) {
 		t.Fatalf("%s: %v, natively %v", what, namesOf(got), namesOf(want))
 	}
@@ -86,7 +86,7 @@ func equalRestores[K comparable](t *testing.T, seed uint64, p int, key func(uint
 		}
 		g.keyed.Leave()
 		now = max(now, g.now)
-		s := g.keyed.Snapshot()
+		s := g.keyed.Snapshot(0, 0)
 		n := snapshot.Subtask{Index: i, Keyed: []snapshot.KeyedHandle{{Range: r, Handle: files.put(fileOf(t, s))}}}
 		native.Subtasks = append(native.Subtasks, n)
 		canonical.Subtasks = append(canonical.Subtasks, snapshot.Subtask{Index: i, Rows: files.putRows(rowsOf(t, s.Rows()), r)})
@@ -103,7 +103,7 @@ func equalRestores[K comparable](t *testing.T, seed uint64, p int, key func(uint
 			r, err := snapshot.Assign(native, q, j)
 			must(t, err)
 			for _, h := range r.Keyed {
-				must(t, a.Restore(bytes.NewReader(files[h.File]), int64(len(files[h.File])), h.Range))
+				must(t, a.Restore(inMemory(files[h.File]), h.Range))
 			}
 			r, err = snapshot.Assign(canonical, q, j)
 			must(t, err)

@@ -32,7 +32,7 @@ func restoreGoldenRows(t testing.TB, f rowsFile, allow bool) (*everyState, *Keye
 func TestDamagedRowsAreNoticed(t *testing.T) {
 	s, k := goldenKeyed(t)
 	fillGolden(s, k)
-	files := rowsOf(t, k.Snapshot().Rows())
+	files := rowsOf(t, k.Snapshot(0, 0).Rows())
 	for i, f := range files {
 		refused := func(what string, at int, f rowsFile) {
 			t.Helper()
@@ -80,7 +80,7 @@ func TestRowsWithoutSenseAreRefused(t *testing.T) {
 	s, k := goldenKeyed(t)
 	fillGolden(s, k)
 	files := map[string]rowsFile{}
-	for _, f := range rowsOf(t, k.Snapshot().Rows()) {
+	for _, f := range rowsOf(t, k.Snapshot(0, 0).Rows()) {
 		files[f.Name] = f
 	}
 	hash := k.Hash("a")
@@ -145,7 +145,7 @@ func TestRowsRefuseChangedSchemas(t *testing.T) {
 	a.Set(1)
 	b.Put("x", 2)
 	k.Timers(true).Register(5)
-	files := rowsOf(t, k.Snapshot().Rows())
+	files := rowsOf(t, k.Snapshot(0, 0).Rows())
 	restore := func(k interface {
 		RestoreRows(*RowsFile, base.KeyGroupRange, []string) error
 	}) (err error) {
@@ -236,7 +236,7 @@ func TestRowsOfVersion1AreRestored(t *testing.T) {
 	}
 	got, k := goldenKeyed(t)
 	var files []rowsFile
-	for _, f := range rowsOf(t, wantKeyed.Snapshot().Rows()) {
+	for _, f := range rowsOf(t, wantKeyed.Snapshot(0, 0).Rows()) {
 		files = append(files, golden(f))
 	}
 	restoreKeyedRows(t, k, files, allGroups)
@@ -263,7 +263,7 @@ func TestRowsOfVersion1AreRestored(t *testing.T) {
 func FuzzRows(f *testing.F) {
 	s, k := goldenKeyed(f)
 	fillGolden(s, k)
-	files := rowsOf(f, k.Snapshot().Rows())
+	files := rowsOf(f, k.Snapshot(0, 0).Rows())
 	for i, file := range files {
 		for b, err := range file.open(f).Blocks(0) {
 			must(f, err)

@@ -73,7 +73,7 @@ func TestACountSurvivesACanonicalSavepoint(t *testing.T) {
 		count.Set(count.Get() + 1)
 		k.Settle()
 	}
-	files := rowsOf(t, k.Snapshot().Rows())
+	files := rowsOf(t, k.Snapshot(0, 0).Rows())
 	if len(files) != 1 || files[0].Count != 2 || !files[0].Keyed {
 		t.Fatalf("%+v", files)
 	}
@@ -121,7 +121,7 @@ func TestRowsAreWhatTheStateHolds(t *testing.T) {
 		KindMap: {"hash", "key", "mapKey", "value"}, KindTimers: {"event", "hash", "key", "time"},
 	}
 	want := map[string]int64{"n": 100, "text": 50, "list": 100, "nested": 40, "m": 34, "briefs": 34, "(timers)": 200}
-	for i, f := range rowsOf(t, k.Snapshot().Rows()) {
+	for i, f := range rowsOf(t, k.Snapshot(0, 0).Rows()) {
 		if n, ok := want[f.Name]; ok && f.Count != n {
 			t.Errorf("state %q has %d rows, want %d", f.Name, f.Count, n)
 		}
@@ -193,7 +193,7 @@ func TestRestoreBeginsInTheMiddle(t *testing.T) {
 		}
 		k.Settle()
 	}
-	files := rowsOf(t, k.Snapshot().Rows())
+	files := rowsOf(t, k.Snapshot(0, 0).Rows())
 	for first := range lengths {
 		for last := first; last < len(lengths); last++ {
 			k, l := open(base.KeyGroupRange{First: first, Last: last})
@@ -234,7 +234,7 @@ func TestEqualStatesHaveEqualRows(t *testing.T) {
 			m.Put(key%5, key)
 			k.Settle()
 		}
-		files[i] = rowsOf(t, k.Snapshot().Rows())
+		files[i] = rowsOf(t, k.Snapshot(0, 0).Rows())
 	}
 	for i := range files[0] {
 		if !bytes.Equal(files[0][i].file, files[1][i].file) {
@@ -263,7 +263,7 @@ func TestRowsOfTypesWithOneName(t *testing.T) {
 		k := newKeyed[outer](t, allGroups, &now, map[string]binder{"v": &v}, Spec{Name: "v"})
 		k.Seek(k.Hash(key), key)
 		v.Set(pair{inner{"b"}, 3})
-		row := decoded(t, rowsOf(t, k.Snapshot().Rows())[0])[0]
+		row := decoded(t, rowsOf(t, k.Snapshot(0, 0).Rows())[0])[0]
 		if got := fmt.Sprint(row["key"], row["value"]); !strings.Contains(got, "map[A:1]") || !strings.Contains(got, "map[B:b]") {
 			t.Errorf("the row is %v", row)
 		}
@@ -272,7 +272,7 @@ func TestRowsOfTypesWithOneName(t *testing.T) {
 	k := newKeyed[pair](t, allGroups, &now, map[string]binder{"m": &m}, Spec{Name: "m"})
 	k.Seek(k.Hash(key), key)
 	m.Put(key, map[string]pair{"x": key})
-	file := rowsOf(t, k.Snapshot().Rows())[0]
+	file := rowsOf(t, k.Snapshot(0, 0).Rows())[0]
 	row := decoded(t, file)[0]
 	if got := fmt.Sprint(row["key"]); got != fmt.Sprint(row["mapKey"]) || !strings.Contains(fmt.Sprint(row["value"]), got) {
 		t.Errorf("the row is %v", row)
@@ -320,7 +320,7 @@ func TestAgesOfRows(t *testing.T) {
 		e.list.Add(1)
 		e.m.Put("x", 1)
 		now = 1500
-		files := rowsOf(t, e.keyed.Snapshot().Rows())
+		files := rowsOf(t, e.keyed.Snapshot(0, 0).Rows())
 		r := open(c.new)
 		restoreKeyedRows(t, r.keyed, files, allGroups)
 		for _, at := range []int64{1500, c.livesUntil - 1, c.livesUntil} {

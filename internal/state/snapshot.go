@@ -36,7 +36,11 @@ const (
 )
 
 // Snapshot is the synchronous part: it copies the roots, some 10 us each. No key is current afterwards.
-func (k *Keyed[K]) Snapshot() *KeyedSnapshot {
+//
+// id is the checkpoint it is for, and may be the base of a later one; 0: it never will (a savepoint). What has not changed since
+// the checkpoint upon, which is complete and stays until this one has ended, need not be written again; 0: everything is
+// written.
+func (k *Keyed[K]) Snapshot(id, upon base.CheckpointID) *KeyedSnapshot {
 	s := &KeyedSnapshot{columns: k.columns, schemas: k.Schemas(), expires: k.expires}
 	if k.expires {
 		s.now = k.clock()
@@ -60,6 +64,16 @@ func (k *Keyed[K]) Snapshot() *KeyedSnapshot {
 
 // Empty reports that there is neither state nor a timer in it: nothing need be written.
 func (s *KeyedSnapshot) Empty() bool { return s.entries == 0 }
+
+// Refers are, after WriteTo, the files of the base that the new one refers to, in the order of the numbers it has for them.
+func (s *KeyedSnapshot) Refers() []snapshot.Handle { return nil }
+
+// Written says, on any goroutine, after WriteTo and before Release, where the file is now: a later checkpoint may refer to it.
+// Bytes that lie inline in the metadata are no file, and never referred to.
+func (s *KeyedSnapshot) Written(snapshot.Handle) {}
+
+// Forget says that the checkpoint was aborted: it will be the base of none.
+func (k *Keyed[K]) Forget(base.CheckpointID) {}
 
 // Release says, on the owner's goroutine, that the snapshot is read no more: from now on pages need not be copied for it.
 func (s *KeyedSnapshot) Release() { s.release() }

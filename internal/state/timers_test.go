@@ -136,7 +136,7 @@ func TestTimersRescale(t *testing.T) {
 		ts.Register(base.EventTime(key))
 		k.Timers(false).Register(base.EventTime(-key))
 	}
-	file := fileOf(t, k.Snapshot())
+	file := fileOf(t, k.Snapshot(0, 0))
 	fired := map[timer[int64]]int{}
 	for i := range 3 {
 		r, rts := newTimers(t, base.RangeOf(i, 3))

@@ -52,7 +52,7 @@ func TestSeekTouched(t *testing.T) {
 		}
 		k.Leave()
 		if rng.IntN(10) == 0 {
-			live = append(live, k.Snapshot())
+			live = append(live, k.Snapshot(0, 0))
 		}
 		if len(live) > 2 {
 			live[0].Release()

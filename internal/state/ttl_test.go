@@ -2,11 +2,14 @@ package state
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirstream/weir/internal/snapshot"
 )
 
 func TestExpired(t *testing.T) {
@@ -103,7 +106,7 @@ func TestSweepRemovesExpiredKeys(t *testing.T) {
 		e.list.Add(k)
 		e.keyed.Settle()
 	}
-	s := e.keyed.Snapshot() // sweeping copies what a snapshot reads
+	s := e.keyed.Snapshot(0, 0) // sweeping copies what a snapshot reads
 	e.now = 100
 	for range 5000 {
 		e.seek(1)
@@ -135,7 +138,7 @@ func TestSnapshotsLeaveOutWhatHasExpired(t *testing.T) {
 	e.seek(3)
 	e.value.Set(3)
 	e.now = 110
-	file := fileOf(t, e.keyed.Snapshot())
+	file := fileOf(t, e.keyed.Snapshot(0, 0))
 
 	r := newExpiring(t, 112)
 	restoreFrom(t, r.keyed, file)
@@ -163,7 +166,7 @@ func TestTimeToLiveMayBeSwitched(t *testing.T) {
 	k := newKeyed[int64](t, allGroups, &now, map[string]binder{"value": &plain}, Spec{Name: "value"})
 	k.Seek(k.Hash(1), 1)
 	plain.Set(7)
-	file := fileOf(t, k.Snapshot())
+	file := fileOf(t, k.Snapshot(0, 0))
 
 	now = 50
 	var brief Value[int64]
@@ -173,7 +176,7 @@ func TestTimeToLiveMayBeSwitched(t *testing.T) {
 	if now = 59; brief.Get() != 7 {
 		t.Error("the age of a value without a stamp is not reckoned from the restore")
 	}
-	file = fileOf(t, b.Snapshot())
+	file = fileOf(t, b.Snapshot(0, 0))
 
 	k = newKeyed[int64](t, allGroups, &now, map[string]binder{"value": &plain}, Spec{Name: "value"})
 	restoreFrom(t, k, file)
@@ -198,5 +201,14 @@ func fileOf(t testing.TB, s *KeyedSnapshot) []byte {
 
 func restoreFrom[K comparable](t testing.TB, k *Keyed[K], file []byte) {
 	t.Helper()
-	must(t, k.Restore(bytes.NewReader(file), int64(len(file)), k.within))
+	must(t, k.Restore(inMemory(file), k.within))
+}
+
+// inMemory is a checkpoint's keyed state in one file, to be restored.
+func inMemory(file []byte) RestoreFile {
+	return RestoreFile{
+		ID:     1,
+		Handle: snapshot.KeyedHandle{Range: allGroups, Handle: snapshot.InlineHandle(file)},
+		Open:   func(h snapshot.Handle) (io.ReaderAt, error) { return bytes.NewReader(h.Inline), nil },
+	}
 }

@@ -45,7 +45,7 @@ func TestMisuseIsToldClearly(t *testing.T) {
 		for what, prepare := range map[string]func(){
 			"before any key": func() {},
 			"after Leave":    func() { k.Seek(k.Hash(1), 1); k.Leave() },
-			"after Snapshot": func() { k.Seek(k.Hash(1), 1); k.Snapshot().Release() },
+			"after Snapshot": func() { k.Seek(k.Hash(1), 1); k.Snapshot(0, 0).Release() },
 		} {
 			prepare()
 			if e := misuse(t, func() { use(&s) }); e != nil && (e.State != name || !strings.Contains(e.Error(), "outside a keyed call")) {

@@ -30,6 +30,7 @@ type alignment struct {
 	timed   bool // the alarm has been set
 	alarm   Time
 	in      int // open channels whose barrier has come
+	times   Timing
 }
 
 // begin makes b the current one; false: it is obsolete, or was aborted before it came. A newer one ends an older, which
@@ -50,7 +51,7 @@ func (h *BarrierHandler) begin(b Barrier) bool {
 		h.do(ForwardCancel{b.ID})
 		return false
 	}
-	*a = alignment{barrier: b, pending: true, alarm: Never}
+	*a = alignment{barrier: b, pending: true, alarm: Never, times: newTiming(b.ID)}
 	for i := range h.channels {
 		h.channels[i].in = false
 	}
@@ -77,6 +78,7 @@ func (h *BarrierHandler) alignBarrier(e BarrierArrived) {
 	a := &h.align
 	c.in, c.inOrder = true, !e.Priority
 	a.in++
+	a.times.came(h.now, e.Channel)
 	a.hurry = a.hurry || e.Barrier.Alignment == Unaligned
 	h.maybeSetAlarm(e.Barrier)
 	h.maybeTurn()
@@ -113,6 +115,7 @@ func (h *BarrierHandler) alignTrigger(b Barrier) {
 	if !h.begin(b) {
 		return
 	}
+	h.align.times.came(h.now, NoChannel)
 	h.maybeEndSource(b)
 	h.align.hurry = b.Alignment == Unaligned
 	h.maybeSetAlarm(b)
@@ -228,6 +231,8 @@ func (h *BarrierHandler) alignEnd(channel int) {
 	if c.in {
 		c.in = false
 		a.in--
+	} else if a.times.First != Never {
+		a.times.came(h.now, channel)
 	}
 	if h.cfg.FinishAtEnd {
 		h.abortAlignment(DeclinedEndOfStream)

@@ -26,8 +26,9 @@ type BarrierHandler struct {
 	last     base.CheckpointID // the newest one begun, or known to be cancelled
 	aborted  abortedIDs        // newer than last
 
-	align  alignment // exactly once
-	tracks []track   // at least once
+	align   alignment // exactly once
+	tracks  []track   // at least once
+	tracked Timing    // of the last track that became a snapshot
 
 	uploads   map[base.CheckpointID]bool // snapshots being written; true: taken after the end
 	acked     []base.CheckpointID        // snapshots of which the coordinator has not said yet how they ended

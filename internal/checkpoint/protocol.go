@@ -132,6 +132,26 @@ type Completed struct {
 	Hooks     []any  // by hook: the master hook's state
 }
 
+// AckMetrics is what an execution measured of its part of a checkpoint: where its time went, in this order.
+//
+//	Wall --StartDelay--> first barrier --Held--> snapshot --Sync--> --Async--> written
+//	                           |-------Alignment-------> last barrier
+//
+// Where barriers keep their place the snapshot waits for the last one: Held is Alignment. Where they overtake, the snapshot is
+// taken before, and Async also waits for the last barrier.
+type AckMetrics struct {
+	StartDelay time.Duration // from the barrier's Wall, by the clock of the task's host; never negative
+	Held       time.Duration
+	Alignment  time.Duration
+	Sync       time.Duration
+	Async      time.Duration
+	// Processed and Persisted are bytes of records that were processed during the alignment, or went into the checkpoint.
+	Processed, Persisted int64
+	Unaligned            bool
+	// Last is the channel on which the last barrier came, counted from 1; 0: the task was triggered.
+	Last int
+}
+
 // TaskState is what the Coordinator knows of an execution.
 type TaskState uint8
 
@@ -239,11 +259,13 @@ type (
 	}
 
 	// TaskAcked: an execution's part of a checkpoint is complete and durable.
+	// The Coordinator passes Metrics by.
 	TaskAcked struct {
-		Exec  base.Exec
-		ID    base.CheckpointID
-		State any
-		Ended bool
+		Exec    base.Exec
+		ID      base.CheckpointID
+		State   any
+		Ended   bool
+		Metrics AckMetrics
 	}
 
 	// TaskDeclined: an execution will not contribute to a checkpoint.

@@ -183,7 +183,7 @@ func (w *world) performTask(t *simTask, a HandlerAction) {
 		w.broadcast(t, item{kind: aCancel, id: a.ID})
 	case Ack:
 		w.checkOnce(t, a.ID, toldMaster)
-		w.sendUp(TaskAcked{t.exec, a.ID, a.State, a.Ended})
+		w.sendUp(TaskAcked{Exec: t.exec, ID: a.ID, State: a.State, Ended: a.Ended})
 	case Decline:
 		w.marks.hit("declined: " + a.Reason.String())
 		w.checkOnce(t, a.ID, toldMaster)

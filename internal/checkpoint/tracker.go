@@ -12,7 +12,8 @@ type track struct {
 	barrier Barrier
 	in      []bool // by channel
 	left    int    // open channels that are missing
-	aborted bool   // by the coordinator: its turn comes, but for a cancel marker
+	times   Timing
+	aborted bool // by the coordinator: its turn comes, but for a cancel marker
 
 	// early: a barrier came before the end of the task's data, or is early itself. So a sender had not ended in its snapshot, and has records to
 	// send again after a restore: this task must not have ended then either, though it had when the last barrier came. (Where barriers
@@ -39,7 +40,7 @@ func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 		i = h.newTrack(b)
 	}
 	t := &h.tracks[i]
-	t.mark(channel)
+	t.mark(h.now, channel)
 	t.early = t.early || b.Early || !h.ended && b.Kind != Drain
 	h.maybeTrackComplete()
 }
@@ -47,7 +48,8 @@ func (h *BarrierHandler) trackBarrier(b Barrier, channel int) {
 // newTrack begins to track b and returns its index, the last.
 func (h *BarrierHandler) newTrack(b Barrier) int {
 	h.last = b.ID
-	h.tracks = append(h.tracks, track{barrier: b, in: make([]bool, len(h.channels)), left: h.open, aborted: h.aborted.has(b.ID)})
+	h.tracks = append(h.tracks, track{barrier: b, in: make([]bool, len(h.channels)), left: h.open, times: newTiming(b.ID),
+		aborted: h.aborted.has(b.ID)})
 	if len(h.tracks) > tracksMax {
 		h.giveUp(DeclinedSubsumed)
 	}
@@ -55,10 +57,11 @@ func (h *BarrierHandler) newTrack(b Barrier) int {
 }
 
 // mark notes that nothing of before the barrier will come on a channel.
-func (t *track) mark(channel int) {
+func (t *track) mark(now Time, channel int) {
 	if !t.in[channel] {
 		t.in[channel] = true
 		t.left--
+		t.times.came(now, channel)
 	}
 }
 
@@ -79,6 +82,7 @@ func (h *BarrierHandler) maybeTrackComplete() {
 		}
 		h.tracks = slices.Delete(h.tracks, 0, 1)
 		t.barrier.Early = h.ended && t.early
+		h.tracked = t.times
 		h.snapshot(t.barrier, nil, h.ended && !t.early)
 		return
 	}
@@ -127,13 +131,15 @@ func (h *BarrierHandler) trackEnd(channel int) {
 		return
 	}
 	for i := range h.tracks {
-		h.tracks[i].mark(channel)
+		h.tracks[i].mark(h.now, channel)
 	}
 	h.maybeTrackComplete()
 }
 
 func (h *BarrierHandler) trackTrigger(b Barrier) {
-	if t := &h.tracks[h.newTrack(b)]; !t.aborted {
+	t := &h.tracks[h.newTrack(b)]
+	t.times.came(h.now, NoChannel)
+	if !t.aborted {
 		h.maybeEndSource(b)
 	}
 	h.maybeTrackComplete()

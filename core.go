@@ -195,7 +195,7 @@ func (c *core[U]) warnOfDropped(names []string) {
 }
 
 // Snapshot implements operator.Operator.
-func (c *core[U]) Snapshot(base.CheckpointID) (operator.Part, error) {
+func (c *core[U]) Snapshot(operator.Cut) (operator.Part, error) {
 	part := operator.Part{State: snapshot.Subtask{Watermark: c.ctx.watermark, PendingWatermark: base.NoTime}}
 	if c.inst != nil && c.inst.operator {
 		addOperatorState(&part, c.Runtime, c.ops)

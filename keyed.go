@@ -221,8 +221,22 @@ func (o *keyedCore[K, U]) Snapshot(c operator.Cut) (operator.Part, error) {
 	if !o.used || err != nil {
 		return part, err
 	}
-	addKeyedState(&part, o.Runtime, o.state.Snapshot(id, 0))
+	addKeyedState(&part, o.Runtime, o.snapshotOf(c))
 	return part, nil
+}
+
+// snapshotOf freezes the keyed state. What no later checkpoint may refer to is not remembered.
+func (o *keyedCore[K, U]) snapshotOf(c operator.Cut) *state.KeyedSnapshot {
+	if !c.Lasting {
+		return o.state.Snapshot(0, c.Base)
+	}
+	return o.state.Snapshot(c.ID, c.Base)
+}
+
+// Abort implements operator.Operator.
+func (o *keyedCore[K, U]) Abort(id base.CheckpointID) error {
+	o.state.Forget(id)
+	return o.core.Abort(id)
 }
 
 // each calls f for each record of a batch, with its key's state at hand.

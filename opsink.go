@@ -140,7 +140,7 @@ func (o *sink[T]) EndOfData(drained bool) error {
 }
 
 // Snapshot implements operator.Operator.
-func (o *sink[T]) Snapshot(base.CheckpointID) (operator.Part, error) {
+func (o *sink[T]) Snapshot(operator.Cut) (operator.Part, error) {
 	return o.part(), o.writer.Flush(false)
 }
 
@@ -242,9 +242,9 @@ func (o *committer[T, C]) Open() error {
 }
 
 // Snapshot implements operator.Operator.
-func (o *committer[T, C]) Snapshot(id base.CheckpointID) (operator.Part, error) {
+func (o *committer[T, C]) Snapshot(c operator.Cut) (operator.Part, error) {
 	part := o.part()
-	own, err := o.prepare(int64(id))
+	own, err := o.prepare(int64(c.ID))
 	if err != nil {
 		return part, err
 	}

@@ -224,8 +224,8 @@ func (o *source[T, S]) Tick(now int64) error {
 }
 
 // Snapshot implements operator.Operator.
-func (o *source[T, S]) Snapshot(id base.CheckpointID) (operator.Part, error) {
-	splits, err := o.reader.Snapshot(int64(id))
+func (o *source[T, S]) Snapshot(c operator.Cut) (operator.Part, error) {
+	splits, err := o.reader.Snapshot(int64(c.ID))
 	if err != nil {
 		return operator.Part{}, err
 	}
@@ -233,7 +233,7 @@ func (o *source[T, S]) Snapshot(id base.CheckpointID) (operator.Part, error) {
 	for _, s := range splits { // the reader goes on with its own, while these are being written
 		o.splits.Add(o.codec.Clone(s))
 	}
-	part, err := o.core.Snapshot(id)
+	part, err := o.core.Snapshot(c)
 	addOperatorState(&part, o.Runtime, o.ops)
 	return part, err
 }

@@ -145,6 +145,6 @@ func (o *watermarks[T]) Tick(now int64) error {
 func (o *watermarks[T]) EndOfData(drained bool) error { return o.core.EndOfData(drained) }
 
 // Snapshot implements operator.Operator.
-func (o *watermarks[T]) Snapshot(id base.CheckpointID) (operator.Part, error) {
+func (o *watermarks[T]) Snapshot(operator.Cut) (operator.Part, error) {
 	return operator.Part{State: snapshot.Subtask{Watermark: o.ctx.watermark, PendingWatermark: base.NoTime}}, nil
 }

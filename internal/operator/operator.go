@@ -27,8 +27,8 @@ type Operator interface {
 	Restore(r *Restored) error
 	// Open is the last call before records.
 	Open() error
-	// Snapshot is the synchronous part of checkpoint id: what it returns is unaffected by anything later.
-	Snapshot(id base.CheckpointID) (Part, error)
+	// Snapshot is the synchronous part of a checkpoint: what it returns is unaffected by anything later.
+	Snapshot(c Cut) (Part, error)
 	// Complete says that checkpoint id is stored; effects that waited for it happen now.
 	Complete(id base.CheckpointID) error
 	// Abort says that checkpoint id will never complete.
@@ -70,6 +70,16 @@ type Clocked interface {
 type Lagging interface {
 	Behind() bool
 	Continue() error
+}
+
+// Cut is the checkpoint or savepoint that an operator is to take its part of.
+type Cut struct {
+	ID base.CheckpointID
+	// Base is a completed checkpoint whose files the part may refer to, and which is kept until this one has ended; 0: the part is to
+	// be whole.
+	Base base.CheckpointID
+	// Lasting says that the files of this one may be referred to by later ones, if it completes.
+	Lasting bool
 }
 
 // Part is one operator's part of a checkpoint, after its synchronous part.
@@ -140,7 +150,7 @@ func (*Base) Restore(*Restored) error { return nil }
 func (*Base) Open() error { return nil }
 
 // Snapshot has no state.
-func (*Base) Snapshot(base.CheckpointID) (Part, error) { return Part{}, nil }
+func (*Base) Snapshot(Cut) (Part, error) { return Part{}, nil }
 
 // Complete has nothing to commit.
 func (*Base) Complete(base.CheckpointID) error { return nil }

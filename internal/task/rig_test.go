@@ -139,7 +139,8 @@ func (o *op) Restore(r *operator.Restored) error {
 	return nil
 }
 
-func (o *op) Snapshot(id base.CheckpointID) (operator.Part, error) {
+func (o *op) Snapshot(c operator.Cut) (operator.Part, error) {
+	id := c.ID
 	o.add("%s: snapshot %d", o.name, id)
 	if o.frozen != nil {
 		return o.frozen(id)

@@ -146,7 +146,7 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	}
 	parts := make([]operator.Part, len(t.chain.operators))
 	for i, op := range t.chain.operators {
-		err := t.as(i, func() (err error) { parts[i], err = op.Snapshot(b.ID); return err })
+		err := t.as(i, func() (err error) { parts[i], err = op.Snapshot(t.cut(b)); return err })
 		if err != nil {
 			return fmt.Errorf("taking the snapshot for checkpoint %d: %w", b.ID, err)
 		}
@@ -156,6 +156,11 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	}
 	t.startUpload(b, parts, a.Ended, recording)
 	return nil
+}
+
+// cut is what operators hear of a barrier. Savepoints are their owner's, and no checkpoint refers to their files.
+func (t *Task) cut(b checkpoint.Barrier) operator.Cut {
+	return operator.Cut{ID: b.ID, Base: b.Base, Lasting: t.spec.Options.Incremental && !b.Kind.IsSavepoint()}
 }
 
 // startUpload starts the goroutine that writes parts; it ends by posting one mail.

@@ -58,6 +58,8 @@ type Options struct {
 	WatermarksEvery time.Duration
 	// Checkpointed is true where the job takes checkpoints: two-phase sinks then commit on them.
 	Checkpointed bool
+	// Incremental: a checkpoint may refer to files of older ones.
+	Incremental bool
 	// PauseSources: a restored source is not polled before it is triggered for a first time.
 	PauseSources bool
 	// Synced hears how long the synchronous part of a snapshot took, on the task's goroutine; nil: nobody wants to know.

@@ -7,7 +7,8 @@ import (
 
 // Payload is a sealed batch: read-only, shared by reference counting.
 type Payload interface {
-	Len() int // records
+	Len() int   // records
+	Bytes() int // that the records take here, without what they point to
 	Retain(n int)
 	Release()
 }

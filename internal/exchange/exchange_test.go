@@ -34,6 +34,7 @@ func newParcel(value int) *parcel {
 }
 
 func (p *parcel) Len() int     { return 1 }
+func (p *parcel) Bytes() int   { return 8 }
 func (p *parcel) Retain(n int) { p.refs.Add(int64(n)) }
 func (p *parcel) Release() {
 	if p.refs.Add(-1) < 0 {

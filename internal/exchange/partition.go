@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Limits bound what may wait in one channel, in batches.
@@ -22,7 +23,17 @@ type Partition struct {
 	// full counts the channels with limits.Batches batches or more, so that Room need not look at each of them.
 	full atomic.Int64
 	mu   sync.Mutex // one recount at a time
+
+	records, bytes atomic.Int64 // sent
+	waited         atomic.Int64 // in Send, in nanoseconds
 }
+
+// Sent is how many records went into the channels, each as often as there were channels that it went into, and their bytes. Any
+// goroutine may call it.
+func (p *Partition) Sent() (records, bytes int64) { return p.records.Load(), p.bytes.Load() }
+
+// Waited is how long Send has waited for room. Any goroutine may call it.
+func (p *Partition) Waited() time.Duration { return time.Duration(p.waited.Load()) }
 
 // NewPartition makes the sending end of the given channels; bell rings when a full one has room again.
 func NewPartition(channels []*Channel, l Limits, bell Bell) *Partition {
@@ -45,22 +56,40 @@ func (p *Partition) Full(i int) bool { return int(p.channels[i].waiting.Load()) 
 // Send gives a sealed batch to channel i. Beyond the overdraft it waits until the receiver has taken something, or ctx is
 // done: then the batch is released and ctx's error returned.
 func (p *Partition) Send(ctx context.Context, i int, b Payload) error {
-	c := p.channels[i]
-	for int(c.waiting.Load()) >= p.limits.Batches+p.limits.Overdraft {
-		select {
-		case <-p.bell:
-		case <-ctx.Done():
+	if p.overdrawn(i) {
+		if err := p.await(ctx, i); err != nil {
 			b.Release()
-			return ctx.Err()
+			return err
 		}
 	}
 	p.Put(i, b)
 	return nil
 }
 
+// overdrawn is true where not even Send puts anything into channel i.
+func (p *Partition) overdrawn(i int) bool {
+	return int(p.channels[i].waiting.Load()) >= p.limits.Batches+p.limits.Overdraft
+}
+
+// await waits until channel i is not overdrawn.
+func (p *Partition) await(ctx context.Context, i int) error {
+	began := time.Now()
+	defer func() { p.waited.Add(int64(time.Since(began))) }()
+	for p.overdrawn(i) {
+		select {
+		case <-p.bell:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 // Put is Send that never waits, however full the channel is.
 func (p *Partition) Put(i int, b Payload) {
 	c := p.channels[i]
+	p.records.Add(int64(b.Len()))
+	p.bytes.Add(int64(b.Bytes()))
 	c.put(Element{Kind: Data, Payload: b})
 	if int(c.waiting.Load()) >= p.limits.Batches {
 		p.recount()

@@ -25,6 +25,12 @@ type Batch[T any] struct {
 // Len is the number of records.
 func (b *Batch[T]) Len() int { return len(b.Values) }
 
+// Bytes is what the records take, without what they point to.
+func (b *Batch[T]) Bytes() int {
+	var v T
+	return len(b.Values)*int(unsafe.Sizeof(v)) + 8*(len(b.Times)+len(b.Hashes))
+}
+
 // Retain adds n holders.
 func (b *Batch[T]) Retain(n int) { b.refs.Add(int32(n)) }
 

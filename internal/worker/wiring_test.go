@@ -27,6 +27,7 @@ func diamond(t *testing.T, kind graph.Partitioning, from, to int) *graph.Job {
 type parcel int
 
 func (parcel) Len() int   { return 1 }
+func (parcel) Bytes() int { return 8 }
 func (parcel) Retain(int) {}
 func (parcel) Release()   {}
 

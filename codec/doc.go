@@ -25,7 +25,7 @@
 //  5. What a Codec read shares no memory with the bytes it was read from, nor a clone with its original, strings aside.
 //  6. Two valid keys are equal exactly when their canonical bytes are.
 //  7. The hash of a key depends on its canonical bytes alone and is frozen for ever: it says where saved state lies.
-//  8. Schema text is stable: the same type gives the same text in every process and every version.
+//  8. Schema text is stable: the same type gives the same text in every process. Versions may add attributes, and read what older ones wrote.
 //  9. Values that nest more than 10,000 deep, as those that contain themselves do, are errors.
 //
 // # Limits

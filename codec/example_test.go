@@ -46,7 +46,7 @@ func ExampleFor_refused() {
 func ExampleCodec_Schema() {
 	c, _ := codec.For[[]uint32]()
 	fmt.Println(c.Schema())
-	// Output: {"type":"array","items":"long"}
+	// Output: {"type":"array","items":{"type":"long","go":"uint32"}}
 }
 
 func ExampleKeyFor() {

@@ -12,9 +12,11 @@ import (
 // writes them and as far as other writers keep to the same subset of Avro, or derived from a shape, which it then carries.
 type node struct {
 	kind    nodeKind
-	name    string // of a record or fixed
+	name    string // of a record, a fixed, an opaque type
 	logical string // "timestamp-nanos", or nothing
+	narrow  string // of an integer the kind of Go, of an opaque type its pair of methods, where the schema says it
 	size    int    // of a fixed
+	length  int    // of an array
 	elem    *node  // of an array; what is beside null in a union
 	fields  []nodeField
 	shape   *shape // nil: known by its schema alone
@@ -74,10 +76,21 @@ func (n *node) String() string {
 	case nodeUnion:
 		return "optional " + n.elem.String()
 	case nodeArray:
-		if n.isMap() {
+		switch {
+		case n.isMap():
 			return fmt.Sprintf("map of %v to %v", n.elem.fields[0].node, n.elem.fields[1].node)
+		case n.length != anyLength:
+			return fmt.Sprintf("array of %d %v", n.length, n.elem)
 		}
 		return "list of " + n.elem.String()
+	case nodeBytes:
+		if n.narrow != "" {
+			return fmt.Sprintf("%s in %s form", n.name[strings.LastIndexByte(n.name, '.')+1:], n.narrow)
+		}
+	case nodeInt, nodeLong:
+		if n.narrow != "" {
+			return n.narrow
+		}
 	}
 	if n.logical != "" {
 		return "time"
@@ -214,8 +227,12 @@ func (p *parser) definition(t map[string]any, depth int) (*node, error) {
 	name, _ := t["name"].(string)
 	switch kind, _ := t["type"].(string); kind {
 	case "array":
-		elem, err := p.node(t["items"], depth+1)
-		return &node{kind: nodeArray, elem: elem}, err
+		n := &node{kind: nodeArray}
+		err := n.setLength(t["length"])
+		if err == nil {
+			n.elem, err = p.node(t["items"], depth+1)
+		}
+		return n, err
 	case "fixed":
 		size, ok := t["size"].(float64)
 		if !ok || size < 0 || size > math.MaxInt32 {
@@ -228,10 +245,16 @@ func (p *parser) definition(t map[string]any, depth int) (*node, error) {
 		return p.record(t, name, depth)
 	default:
 		n, err := p.node(t["type"], depth+1)
-		if err == nil && n.kind == nodeLong {
+		if err != nil {
+			return nil, err
+		}
+		if n.kind == nodeLong {
 			n.logical, _ = t["logicalType"].(string)
 		}
-		return n, err
+		if text, ok := t["go"].(string); ok {
+			n.setGo(text)
+		}
+		return n, nil
 	}
 }
 
@@ -270,13 +293,14 @@ func nodeOf(s *shape, made map[*shape]*node) *node {
 	if n := made[s]; n != nil {
 		return n
 	}
-	n := &node{shape: s}
+	n := &node{shape: s, length: anyLength}
 	made[s] = n
 	switch s.form {
 	case formBool:
 		n.kind = nodeBoolean
 	case formInt, formUint:
 		n.kind = nodeNames[integerOf(s.typ)]
+		n.setGo(goOf(s))
 	case formUint64:
 		n.kind, n.name, n.size = nodeFixed, "weir.uint64", 8
 	case formFloat:
@@ -285,17 +309,22 @@ func nodeOf(s *shape, made map[*shape]*node) *node {
 		n.kind = nodeString
 	case formTime:
 		n.kind, n.logical = nodeLong, "timestamp-nanos"
-	case formBytes, formOpaque:
+	case formBytes:
 		n.kind = nodeBytes
+	case formOpaque:
+		n.kind = nodeBytes
+		n.setGo(goOf(s))
 	case formFixed:
 		n.kind, n.size = nodeFixed, s.length
-	case formSlice, formArray:
+	case formSlice:
 		n.kind, n.elem = nodeArray, nodeOf(s.elem, made)
+	case formArray:
+		n.kind, n.length, n.elem = nodeArray, s.length, nodeOf(s.elem, made)
 	case formPointer:
 		n.kind, n.elem = nodeUnion, nodeOf(s.elem, made)
 	case formMap:
 		n.kind = nodeArray
-		n.elem = &node{kind: nodeRecord, name: "entry", fields: []nodeField{{name: entryKey, node: nodeOf(s.key, made)}, {name: entryValue, node: nodeOf(s.elem, made)}}}
+		n.elem = &node{kind: nodeRecord, name: "entry", length: anyLength, fields: []nodeField{{name: entryKey, node: nodeOf(s.key, made)}, {name: entryValue, node: nodeOf(s.elem, made)}}}
 	case formRecord:
 		n.kind, n.name = nodeRecord, fullName(s.typ)
 		for _, f := range s.fields {

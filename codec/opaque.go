@@ -15,6 +15,8 @@ const (
 	textPair
 )
 
+func (k pairKind) String() string { return [...]string{"no", "binary", "text"}[k] }
+
 var pairInterfaces = [...]struct{ marshal, unmarshal reflect.Type }{
 	binaryPair: {reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.BinaryUnmarshaler]()},
 	textPair:   {reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()},

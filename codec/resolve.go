@@ -49,7 +49,8 @@ func (e *ResolveError) Error() string {
 // The rules are Avro's for the resolution of schemas, as far as they lose nothing: fields are found by name, else by the name
 // that the tag weir:"was=Name" says; one that is new is zero, one that is gone is passed over; the order is free; int becomes
 // long or double, float becomes double, string and bytes become each other, a value becomes a pointer to one. Names of
-// types are not compared. A map's keys must keep their canonical bytes.
+// types are not compared. A map's keys must keep their canonical bytes. The length of an array and, where both schemas say them, the
+// size of an integer and the methods of an opaque type must suit too (see attribute.go).
 func (c *Codec[T]) From(writer string) (*Reader[T], []Change, error) {
 	if writer == c.schema {
 		return &Reader[T]{*c}, nil, nil
@@ -138,21 +139,25 @@ func (r *resolver) add(p *program, w, d *node, offset uintptr, path string) erro
 		r.changed(path, "made optional")
 		return r.addParts(p, opPresent, w, d.elem, d, offset, path)
 	}
+	if err := r.suitNarrow(w, d, path); err != nil {
+		return err
+	}
 	if w.kind == d.kind {
 		return r.addSame(p, w, d, offset, path)
 	}
 	switch {
 	case w.kind == nodeInt && d.kind == nodeLong:
-		r.changed(path, "widened from int to long")
+		if d.narrow == "" || w.narrow != "" { // else suitNarrow has said what became of it
+			r.changed(path, "widened from %v to %v", w, d)
+		}
 		r.addScalar(p, d, offset, path)
 	case w.kind == nodeInt && d.kind == nodeDouble:
-		r.changed(path, "widened from int to double")
+		r.changed(path, "widened from %v to double", w)
 		r.addOp(p, op{code: opIntDouble, offset: offset}, path)
 	case w.kind == nodeFloat && d.kind == nodeDouble:
 		r.changed(path, "widened from float to double")
 		r.addOp(p, op{code: opFloatDouble, offset: offset}, path)
-	case w.kind == nodeString && d.kind == nodeBytes, w.kind == nodeBytes && d.kind == nodeString:
-		r.changed(path, "changed from %v to %v", w, d)
+	case w.isText() && d.isText():
 		r.addScalar(p, d, offset, path)
 	default:
 		return mismatch(w, d, path)
@@ -166,7 +171,7 @@ func mismatch(w, d *node, path string) error {
 		Instead: "declare it as before, or give the new one another name and fill it from the old"}
 	switch {
 	case (w.kind == nodeLong || w.kind == nodeDouble) && (d.kind == nodeInt || d.kind == nodeLong || d.kind == nodeFloat || d.kind == nodeDouble),
-		w.kind == nodeInt && d.kind == nodeFloat:
+		w.kind == nodeInt && (d.kind == nodeFloat || d.narrow != ""):
 		e.Reason = "values would be cut"
 	case w.kind == nodeUnion:
 		e.Reason = "there may be none"
@@ -241,6 +246,9 @@ func (r *resolver) addArray(p *program, w, d *node, offset uintptr, path string)
 	}
 	if d.isMap() {
 		return r.addMap(p, w, d, offset, path)
+	}
+	if err := r.suitLength(w, d, path); err != nil {
+		return err
 	}
 	code := opSlice
 	if d.shape != nil && d.shape.form == formArray {
@@ -370,6 +378,8 @@ func sameKey(w, d *node, path string) error {
 	case w.kind != d.kind || w.kind == nodeBytes || w.kind == nodeUnion || w.logical != d.logical:
 		return refused
 	case w.kind == nodeFixed && (w.size != d.size || (w.name == "weir.uint64") != (d.name == "weir.uint64")):
+		return refused
+	case w.kind == nodeArray && w.length != d.length && w.length != anyLength && d.length != anyLength:
 		return refused
 	case w.kind == nodeArray:
 		return sameKey(w.elem, d.elem, joinPath(path, "[]"))

@@ -2,6 +2,8 @@ package codec
 
 import (
 	"errors"
+	"math/big"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -132,6 +134,8 @@ type (
 	}
 	hasMap1 struct{ M map[string]v1 }
 	hasMap2 struct{ M map[string]v2 }
+	text1   struct{ s string }
+	text2   struct{ s string }
 	none    struct{}
 	keyA    struct {
 		A int32
@@ -156,6 +160,11 @@ type (
 	}
 )
 
+func (x text1) MarshalText() ([]byte, error)     { return []byte(x.s), nil }
+func (x *text1) UnmarshalText(text []byte) error { x.s = string(text); return nil }
+func (x text2) MarshalText() ([]byte, error)     { return []byte(x.s), nil }
+func (x *text2) UnmarshalText(text []byte) error { x.s = string(text); return nil }
+
 func TestTypeChanges(t *testing.T) {
 	at := time.Unix(5, 7).UTC()
 	five := int32(5)
@@ -169,12 +178,15 @@ func TestTypeChanges(t *testing.T) {
 		row("a named float", 1.5, meters(1.5), ""),
 		row("bool", true, true, ""),
 		row("int8 to int16", int8(-3), int16(-3), ""),
-		row("int16 to int8, where it fits", int16(-3), int8(-3), ""),
+		row("int32 to int8, where it fits", int32(-3), int8(-3), "narrowed from int to int8, as far as the values fit"),
+		row("int64 to uint32, where it fits", int64(3), uint32(3), "narrowed from long to uint32, as far as the values fit"),
+		row("int32 to uint32, where it fits", int32(3), uint32(3), "narrowed from int to uint32, as far as the values fit"),
 		row("int32 to int", int32(-3), int(-3), "widened from int to long"),
-		row("int8 to int64", int8(-3), int64(-3), "widened from int to long"),
+		row("int8 to int64", int8(-3), int64(-3), "widened from int8 to long"),
+		row("uint8 to int16", uint8(200), int16(200), ""),
 		row("uint8 to int32", uint8(200), int32(200), ""),
-		row("uint16 to int64", uint16(60000), int64(60000), "widened from int to long"),
-		row("uint8 to uint32", uint8(200), uint32(200), "widened from int to long"),
+		row("uint16 to int64", uint16(60000), int64(60000), "widened from uint16 to long"),
+		row("uint8 to uint32", uint8(200), uint32(200), "widened from uint8 to uint32"),
 		row("uint32 to int64", uint32(1<<31), int64(1<<31), ""),
 		row("int64 to duration", int64(9), time.Duration(9), ""),
 		row("uint to uint64", uint(9), uint64(9), ""),
@@ -187,7 +199,16 @@ func TestTypeChanges(t *testing.T) {
 		row("nanoseconds to time", at.UnixNano(), at, "changed from long to time"),
 		row("bytes of a length", [3]byte{1, 2, 3}, [3]byte{1, 2, 3}, ""),
 		row("an array to a slice", [2]int32{1, 2}, []int32{1, 2}, ""),
-		row("a slice to an array of its length", []int32{1, 2}, [2]int32{1, 2}, ""),
+		row("a slice to an array of its length", []int32{1, 2}, [2]int32{1, 2}, "became an array of 2 int, as far as there are 2"),
+		row("an array in an array", [2][1]int32{{1}, {2}}, [2][1]int64{{1}, {2}}, "[][] widened from int to long"),
+		row("an array of none", [0]int32{}, [0]int64{}, "[] widened from int to long"),
+		row("a map by arrays", map[[2]int32]bool{{1, 2}: true}, map[[2]int64]bool{{1, 2}: true}, "[key][] widened from int to long"),
+		row("an opaque type's bytes", netip.MustParseAddr("1.2.3.4"), []byte{1, 2, 3, 4}, "changed from Addr in binary form to bytes"),
+		row("bytes to an opaque type", []byte{1, 2, 3, 4}, netip.MustParseAddr("1.2.3.4"), "changed from bytes to Addr in binary form"),
+		row("an opaque type's text", *big.NewInt(7), "7", "changed from Int in text form to string"),
+		row("text to an opaque type", "7", *big.NewInt(7), "changed from string to Int in text form"),
+		row("an opaque type of another name", text1{"a"}, text2{"a"}, "made by the methods of github_com.weirstream.weir.codec.text1, "+
+			"read by those of github_com.weirstream.weir.codec.text2"),
 		row("elements widened", []int32{1, 2}, []int64{1, 2}, "[] widened from int to long"),
 		row("an array's elements widened", [2]float32{1, 2}, [2]float64{1, 2}, "[] widened from float to double"),
 		row("an empty slice", []int32{}, []int64(nil), "[] widened from int to long"),
@@ -259,6 +280,18 @@ func TestTypeChanges(t *testing.T) {
 		refusal[float64, int64]("double to long", "values would be cut"),
 		refusal[int64, uint64]("signed to unsigned", "stored as long, declared as uint64"),
 		refusal[uint64, int64]("unsigned to signed", "stored as uint64, declared as long"),
+		refusal[int16, int8]("int16 to int8", "stored as int16, declared as int8: values would be cut"),
+		refusal[uint16, int16]("uint16 to int16", "values would be cut"),
+		refusal[int8, uint8]("int8 to uint8", "values would be cut"),
+		refusal[int16, uint32]("int16 to uint32", "stored as int16, declared as uint32: values would be cut"),
+		refusal[uint32, int32]("uint32 to int32", "stored as uint32, declared as int: values would be cut"),
+		refusal[time.Time, uint32]("time to uint32", "stored as time, declared as uint32"),
+		refusal[[3]int32, [2]int32]("a shorter array", "stored as array of 3 int, declared as array of 2 int: an array keeps its length; declare a slice"),
+		refusal[[2]int32, [3]int32]("a longer array", "an array keeps its length"),
+		refusal[struct{ A [][0]bool }, struct{ A [][1]bool }]("an array of none", "field A[]: stored as array of 0 boolean"),
+		refusal[map[[2]int32]bool, map[[3]int32]bool]("a map's keys, a longer array", "field [key]: stored as array of 2 int"),
+		refusal[netip.Addr, big.Int]("an opaque type to one of other methods", "stored as Addr in binary form, declared as Int in text form"),
+		refusal[string, netip.Addr]("text to an opaque type of bytes", "stored as string, declared as Addr in binary form"),
 		refusal[uint64, [8]byte]("uint64 to its bytes", "stored as uint64, declared as 8 bytes"),
 		refusal[bool, int32]("bool to int", "stored as boolean"),
 		refusal[string, int32]("string to int", "stored as string"),
@@ -317,6 +350,7 @@ func TestKeyChanges(t *testing.T) {
 		ok       bool
 	}{
 		{int32(0), int64(0), true}, {uint8(0), int64(0), true}, {float32(0), float64(0), true}, {"", "", true},
+		{[2]int8{}, [2]uint32{}, false}, {int16(0), int8(0), false}, {[2]string{}, [3]string{}, false}, {int8(0), int16(0), true},
 		{keyA{}, keyB{}, true}, {keyA{}, keyE{}, true}, {[2]int32{}, [2]int64{}, true}, {[4]byte{}, [4]byte{}, true},
 		{int64(0), int32(0), false}, {"", int64(0), false}, {int32(0), float64(0), false}, {uint64(0), int64(0), false},
 		{keyA{}, keyC{}, false}, {keyA{}, keyD{}, false}, {keyD{}, keyA{}, false}, {[4]byte{}, [5]byte{}, false}, {true, int32(0), false},
@@ -331,6 +365,7 @@ func TestKeyChanges(t *testing.T) {
 // TestSchemasThatAreNone gives errors.
 func TestSchemasThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "{", `"nothing"`, `7`, `["int"]`, `["null","int","long"]`, `{"type":"fixed","name":"x"}`,
+		`{"type":"array","items":"int","length":-1}`, `{"type":"array","items":"int","length":1.5}`, `{"type":"array","items":"int","length":"1"}`,
 		`{"type":"record","name":"x","fields":[{"type":"int"}]}`, `{"type":"array"}`, `{"type":"record","name":"x","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}`,
 		strings.Repeat(`{"type":`, 2000) + `"int"` + strings.Repeat(`}`, 2000)} {
 		if _, _, err := codecFor[v1](t).From(text); err == nil {

@@ -33,7 +33,7 @@ func (w *schemaWriter) write(s *shape, place string) {
 	case formBool:
 		w.quote("boolean")
 	case formInt, formUint:
-		w.quote(integerOf(s.typ))
+		w.writeNarrow(integerOf(s.typ), s)
 	case formUint64:
 		w.fixed("weir.uint64", 8)
 	case formFloat:
@@ -42,12 +42,14 @@ func (w *schemaWriter) write(s *shape, place string) {
 		w.quote("string")
 	case formTime:
 		w.text.WriteString(`{"type":"long","logicalType":"timestamp-nanos"}`)
-	case formBytes, formOpaque:
+	case formBytes:
 		w.quote("bytes")
+	case formOpaque:
+		w.writeNarrow("bytes", s)
 	case formFixed:
 		w.fixed(w.nameOf(s.typ, "weir.fixed"+strconv.Itoa(s.length)), s.length)
 	case formSlice, formArray:
-		w.text.WriteString(`{"type":"array","items":`)
+		w.writeArray(s)
 		w.write(s.elem, place)
 		w.text.WriteByte('}')
 	case formPointer:
@@ -55,7 +57,7 @@ func (w *schemaWriter) write(s *shape, place string) {
 		w.write(s.elem, place)
 		w.text.WriteByte(']')
 	case formMap:
-		w.text.WriteString(`{"type":"array","items":`)
+		w.writeArray(s)
 		w.record(s, place+"__entry", []field{{name: "key", shape: s.key}, {name: "value", shape: s.elem}})
 		w.text.WriteByte('}')
 	case formRecord:
@@ -64,14 +66,6 @@ func (w *schemaWriter) write(s *shape, place string) {
 }
 
 func (w *schemaWriter) quote(s string) { w.text.WriteString(strconv.Quote(s)) }
-
-// integerOf is "int" for what fits in 32 bits with a sign, "long" for the rest.
-func integerOf(t reflect.Type) string {
-	if t.Size() < 4 || t.Kind() == reflect.Int32 {
-		return "int"
-	}
-	return "long"
-}
 
 // fixed writes the definition of a fixed, or its name where it is defined.
 func (w *schemaWriter) fixed(name string, size int) {

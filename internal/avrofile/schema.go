@@ -188,7 +188,7 @@ func (w *printer) writeType(t map[string]any) {
 	if named {
 		w.text.WriteString(`,"name":` + strconv.Quote(w.name(name)))
 	}
-	for _, attribute := range []string{"logicalType", "size"} {
+	for _, attribute := range []string{"logicalType", "go", "length", "size"} {
 		if v, ok := t[attribute]; ok {
 			b, _ := json.Marshal(v) // what came from JSON
 			fmt.Fprintf(&w.text, `,%q:%s`, attribute, b)

@@ -108,6 +108,7 @@ func (m *Master) take(msg worker.Message) {
 		m.step(job.Relayed{Event: b.Event})
 	case worker.Asked:
 		m.readerAsked(msg.Exec, b.Payload)
+	case worker.Noted: // for who watches
 	default:
 		panic(fmt.Sprintf("jobmaster: unknown message %T", msg.Body))
 	}

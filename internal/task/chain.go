@@ -85,9 +85,13 @@ func (t *Task) buildReaders() error {
 
 // open restores the operators and opens them, the last one first.
 func (t *Task) open() error {
-	if err := t.restore(); err != nil {
+	if err := t.restoring.phase(&t.restoring.note.Restore, t.restore); err != nil {
 		return err
 	}
+	return t.restoring.phase(&t.restoring.note.Open, t.openAll)
+}
+
+func (t *Task) openAll() error {
 	for i := len(t.chain.operators) - 1; i >= 0; i-- {
 		if err := t.as(i, t.chain.operators[i].Open); err != nil {
 			return err

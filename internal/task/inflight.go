@@ -100,6 +100,9 @@ func (t *Task) stopRecording(id base.CheckpointID) {
 		return
 	}
 	u.flights = r.flights
+	if at, ok := t.handler.Timing(id); ok {
+		t.aligned(&u.metrics, at)
+	}
 	close(u.recorded)
 }
 

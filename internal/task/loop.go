@@ -36,6 +36,7 @@ type loopState struct {
 	watermark base.EventTime // the combined one, as the chain knows it
 	quiet     bool           // the chain knows that the input is idle
 	records   int            // in the slice of this turn
+	rest      rest           // why this turn waits
 }
 
 // run takes turns until the task has finished, failed or was canceled.
@@ -54,6 +55,10 @@ func (t *Task) run() error {
 			return err
 		}
 		if !worked && !t.finished {
+			t.loop.rest = forWork
+			if !t.room() {
+				t.loop.rest = forRoom
+			}
 			t.wait()
 		}
 	}
@@ -70,6 +75,8 @@ func (t *Task) tell() {
 	} else {
 		t.wall = now.UnixNano()
 	}
+	t.gauge.rested(t.loop.rest, t.now.Sub(before))
+	t.loop.rest = noRest
 	if t.loop.records > 0 {
 		t.adapt(t.now.Sub(before))
 		t.loop.records = 0
@@ -211,6 +218,8 @@ func (t *Task) take() (bool, error) {
 			defer e.Payload.Release()
 			return true, fmt.Errorf("%d records came after the end of the data", e.Payload.Len())
 		}
+		t.gauge.records.Add(int64(e.Payload.Len()))
+		t.gauge.bytes.Add(int64(e.Payload.Bytes()))
 		t.loop.batch, t.loop.offset, t.loop.channel = e.Payload, 0, i
 		return true, t.process()
 	case exchange.Watermark:

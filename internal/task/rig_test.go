@@ -175,8 +175,10 @@ func (s reading) Event(payload any) error { s.event(payload); return nil }
 // upward is a master that writes what it is told into the journal, and keeps the parts of checkpoints.
 type upward struct {
 	*journal
-	parts map[base.CheckpointID]*snapshot.TaskState // read when the task stands still
-	err   error
+	parts   map[base.CheckpointID]*snapshot.TaskState // read when the task stands still
+	metrics map[base.CheckpointID]checkpoint.AckMetrics
+	notes   []Note // protected by mu
+	err     error
 }
 
 func (u *upward) Changed(_ base.Exec, s State, err error) {
@@ -190,7 +192,7 @@ func (u *upward) Changed(_ base.Exec, s State, err error) {
 func (u *upward) Report(e checkpoint.CoordinatorEvent) {
 	switch e := e.(type) {
 	case checkpoint.TaskAcked:
-		u.parts[e.ID] = e.State.(*snapshot.TaskState)
+		u.parts[e.ID], u.metrics[e.ID] = e.State.(*snapshot.TaskState), e.Metrics
 		ended := ""
 		if e.Ended {
 			ended = ", ended"
@@ -203,6 +205,13 @@ func (u *upward) Report(e checkpoint.CoordinatorEvent) {
 	default:
 		u.add("%T", e)
 	}
+}
+
+// Note keeps what the task says of itself.
+func (u *upward) Note(_ base.Exec, n Note) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.notes = append(u.notes, n)
 }
 
 func (u *upward) Ask(_ base.Exec, payload any) { u.add("ask %v", payload) }
@@ -318,7 +327,7 @@ func (p plan) vertex() *graph.Vertex {
 // newRig makes the task and what is around it; nothing runs.
 func newRig(t *testing.T, p plan) *rig {
 	r := &rig{T: t, journal: p.journal}
-	r.up = &upward{journal: r.journal, parts: map[base.CheckpointID]*snapshot.TaskState{}}
+	r.up = &upward{journal: r.journal, parts: map[base.CheckpointID]*snapshot.TaskState{}, metrics: map[base.CheckpointID]checkpoint.AckMetrics{}}
 	bell := exchange.NewBell()
 	spec := Spec{Job: "rig", Exec: base.Exec{Task: 3, Attempt: 1}, Vertex: p.vertex(), Restore: p.restore, Options: p.options, Bell: bell, Up: r.up}
 	spec.Options.Handler.Channels = p.inputs

@@ -22,16 +22,20 @@ func (t *Task) handle(e checkpoint.HandlerEvent) error {
 	}
 	t.stepping = true
 	defer func() { t.stepping = false }()
+	t.look()
 	for len(t.events) > 0 {
 		e := t.events[0]
 		t.events = t.events[1:]
-		for _, a := range t.handler.Step(t.now, e) {
+		actions := t.handler.Step(t.now, e)
+		t.maybeBegun()
+		for _, a := range actions {
 			if err := t.perform(a); err != nil {
 				return err
 			}
 		}
 	}
 	t.events = nil
+	t.maybeSayAligning()
 	return nil
 }
 
@@ -58,7 +62,7 @@ func (t *Task) perform(a checkpoint.HandlerAction) error {
 	case checkpoint.ForwardCancel:
 		t.forwardCancel(a.ID)
 	case checkpoint.Ack:
-		t.spec.Up.Report(checkpoint.TaskAcked{Exec: x, ID: a.ID, State: a.State, Ended: a.Ended})
+		t.spec.Up.Report(checkpoint.TaskAcked{Exec: x, ID: a.ID, State: a.State, Ended: a.Ended, Metrics: t.measured})
 	case checkpoint.Decline:
 		t.spec.Up.Report(checkpoint.TaskDeclined{Exec: x, ID: a.ID, Reason: a.Reason, Err: a.Err})
 	case checkpoint.Complete:
@@ -127,12 +131,15 @@ type upload struct {
 
 	recorded chan struct{} // closed when flights is complete; nil: there are none
 	flights  []flight
+
+	metrics checkpoint.AckMetrics // the task's goroutine's
 }
 
 // snapshot sends the barrier on and takes the synchronous part in one step, then starts the upload. An error here is one of
 // an operator's own code and fails the task; an error of the upload only declines the checkpoint.
 func (t *Task) snapshot(a checkpoint.Snapshot) error {
 	b, begun := a.Barrier.Restored(), time.Now()
+	m := t.waited(b, begun)
 	for _, w := range t.chain.writers {
 		if err := w.Barrier(b); err != nil {
 			return err
@@ -151,10 +158,12 @@ func (t *Task) snapshot(a checkpoint.Snapshot) error {
 			return fmt.Errorf("taking the snapshot for checkpoint %d: %w", b.ID, err)
 		}
 	}
+	m.Sync = time.Since(begun)
 	if synced := t.spec.Options.Synced; synced != nil {
-		synced(t.spec.Exec, b.ID, time.Since(begun))
+		synced(t.spec.Exec, b.ID, m.Sync)
 	}
-	t.startUpload(b, parts, a.Ended, recording)
+	t.spec.Up.Note(t.spec.Exec, Writing{ID: b.ID, Metrics: m})
+	t.startUpload(b, parts, m, a.Ended, recording)
 	return nil
 }
 
@@ -164,8 +173,8 @@ func (t *Task) cut(b checkpoint.Barrier) operator.Cut {
 }
 
 // startUpload starts the goroutine that writes parts; it ends by posting one mail.
-func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, ended, recording bool) {
-	u := &upload{}
+func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, m checkpoint.AckMetrics, ended, recording bool) {
+	u := &upload{metrics: m}
 	if recording {
 		u.recorded = make(chan struct{})
 	}
@@ -177,6 +186,7 @@ func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, ended, r
 
 func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part, ended bool) {
 	defer t.uploads.Done()
+	began := time.Now()
 	var state *snapshot.TaskState
 	err := t.guardUpload(func() (err error) {
 		if state, err = t.write(u.ctx, b, parts, ended); err == nil && u.recorded != nil {
@@ -184,6 +194,7 @@ func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part,
 		}
 		return err
 	})
+	took := time.Since(began)
 	t.box.post(func() error {
 		u.stop()
 		delete(t.writing, b.ID)
@@ -193,6 +204,11 @@ func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part,
 			if p.Release != nil {
 				p.Release()
 			}
+		}
+		t.measured = u.metrics
+		t.measured.Async = took
+		if err == nil {
+			t.measured.Persisted = persisted(state)
 		}
 		return t.handle(checkpoint.SnapshotWritten{ID: b.ID, State: state, Err: err})
 	})

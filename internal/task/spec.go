@@ -101,4 +101,6 @@ type Up interface {
 	Report(e checkpoint.CoordinatorEvent)
 	// Ask is a source reader's message to its operator coordinator.
 	Ask(x base.Exec, payload any)
+	// Note is something for who watches.
+	Note(x base.Exec, n Note)
 }

@@ -44,6 +44,12 @@ type Task struct {
 
 	recording *recording // nil: none
 	finished  bool
+
+	gauge     gauge
+	begun     begun
+	unsaid    bool                  // of begun: whether it waits for barriers
+	measured  checkpoint.AckMetrics // of the snapshot that is about to be acknowledged
+	restoring restoring
 }
 
 // errCanceled ends the loop of a task that was told to end.
@@ -54,6 +60,11 @@ func New(spec Spec) *Task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Task{spec: spec, ctx: ctx, cancel: cancel, box: &mailbox{bell: spec.Bell}, start: time.Now(), writing: map[base.CheckpointID]*upload{}}
 	t.loop.slice = sliceMost
+	if r := spec.Restore; r != nil && r.Open != nil {
+		measured := *r
+		measured.Open = t.restoring.opening(r.Open)
+		t.spec.Restore = &measured
+	}
 	t.tell()
 	return t
 }
@@ -95,12 +106,13 @@ func (t *Task) live() error {
 	}
 	t.handler = checkpoint.NewBarrierHandler(options)
 	t.valve = newValve(len(t.chain.readers), t.restoredWatermark())
-	if err := t.restoreFlights(); err != nil {
+	if err := t.restoring.phase(&t.restoring.note.InFlight, t.restoreFlights); err != nil {
 		return err
 	}
 	if err := t.resend(); err != nil {
 		return err
 	}
+	t.sayRestored()
 	t.report(Running, nil)
 	if options.Ended {
 		if err := t.endAgain(); err != nil {

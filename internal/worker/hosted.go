@@ -68,6 +68,13 @@ func (h *hosted) Ask(_ base.Exec, payload any) {
 	h.sendLocked(Asked{Payload: payload})
 }
 
+// Note implements task.Up.
+func (h *hosted) Note(_ base.Exec, n task.Note) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sendLocked(Noted{Note: n})
+}
+
 func (h *hosted) sendLocked(body any) {
 	h.sent++
 	h.worker.options.Carry(Message{Exec: h.exec, Number: h.sent, Body: body}, h.worker.options.Send)

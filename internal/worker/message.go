@@ -42,6 +42,8 @@ type (
 	Reported struct{ Event checkpoint.CoordinatorEvent }
 	// Asked is a source reader's message to its operator coordinator.
 	Asked struct{ Payload any }
+	// Noted is something that a task tells of itself; nothing depends on it.
+	Noted struct{ Note task.Note }
 )
 
 // Beat is the body of a message in either direction that belongs to no link: how far the sender's links have come.

@@ -42,6 +42,9 @@ type Checkpoints interface {
 	// Owns reports that what lies at location is the job's to delete: its own checkpoint, or what it has claimed.
 	Owns(location string) bool
 
+	// Within reports that location lies where the job's own checkpoints do: only to those may other checkpoints refer.
+	Within(location string) bool
+
 	// CreateLocation records durably that id is used, and makes the place for a checkpoint's files. Target is the directory
 	// in which a savepoint is to lie; checkpoints have none.
 	CreateLocation(id base.CheckpointID, kind snapshot.Kind, target string) (location string, err error)
@@ -51,7 +54,8 @@ type Checkpoints interface {
 	Publish(location string, m *snapshot.Metadata) (bytes int64, err error)
 	// PointSavepoint makes a published synchronous savepoint count as a completed checkpoint of the job.
 	PointSavepoint(id base.CheckpointID, location string) error
-	// Discard deletes a checkpoint, completed or not; one that is not there is deleted.
+	// Discard deletes a checkpoint, completed or not; one that is not there is deleted. A file that it shares goes with the last
+	// checkpoint that needs it.
 	Discard(location string) error
 
 	// Latest is the newest completed checkpoint or synchronous savepoint. ErrNone: there is none. One that is damaged or
@@ -61,9 +65,13 @@ type Checkpoints interface {
 	Completed() ([]Completed, error)
 	// Open opens what a handle of the checkpoint at location names, and verifies size and checksum.
 	Open(location string, h snapshot.Handle) (Reader, error)
-	// Sweep deletes what crashes of older runs left behind, below the newest completed checkpoint, and says what.
+	// OpenPages is Open of a file whose parts carry checksums of their own: it is not read before, and only its size is verified.
+	OpenPages(location string, h snapshot.Handle) (Reader, error)
+	// Sweep deletes what crashes of older runs left behind, and what late uploads of this one did, below the newest completed
+	// checkpoint, and says what.
 	Sweep() (removed []string, err error)
-	// Close gives the job up to the next owner.
+	// Close gives the job up to the next owner, when nothing of it writes any more. Deletions that are under way end before; later ones
+	// are refused.
 	Close() error
 }
 

@@ -197,9 +197,12 @@ func (d *JobDir) StartFrom(m *snapshot.Metadata, location string, claim bool) er
 
 // Owns implements Checkpoints.
 func (d *JobDir) Owns(location string) bool {
-	id, own := numbered(path.Base(location), chkPrefix)
-	return d.isOrigin(location) || own && path.Dir(location) == d.dir && id > d.known().left
+	id, own := d.chkID(location)
+	return d.isOrigin(location) || own && id > d.known().left
 }
+
+// Within implements Checkpoints.
+func (d *JobDir) Within(location string) bool { return path.Dir(location) == d.dir }
 
 // isOrigin is true of what the job was started from and has claimed.
 func (d *JobDir) isOrigin(location string) bool {

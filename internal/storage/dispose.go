@@ -30,7 +30,7 @@ func Dispose(fsys FS, spelt string) (left []string, err error) {
 		return nil, err
 	}
 	defer release()
-	left, err = removeSnapshot(fsys, location)
+	left, err = removeSnapshot(fsys, location, releaseShared)
 	if err != nil {
 		return nil, fmt.Errorf("storage: disposing of %s: %w", location, err)
 	}
@@ -59,13 +59,17 @@ func snapshotDir(fsys FS, spelt string) (string, error) {
 // files, if there are some; with them the directory stays. What is already gone counts as deleted.
 //
 // The metadata cannot just go first, because it alone says which files belong to it: it is given another name, durably, under which it
-// is found by whoever goes on after a crash, and goes last.
-func removeSnapshot(fsys FS, location string) (left []string, err error) {
+// is found by whoever goes on after a crash, and goes last. Before it goes release removes the files that the snapshot shares with
+// others, if it was the last to need them.
+func removeSnapshot(fsys FS, location string, release func(FS, string, *snapshot.Metadata) error) (left []string, err error) {
 	m, err := retireMetadata(fsys, location)
 	if err != nil {
 		return nil, err
 	}
 	if m != nil {
+		if err := release(fsys, location, m); err != nil {
+			return nil, err
+		}
 		if err := removeFiles(fsys, location, m); err != nil {
 			return nil, err
 		}
@@ -109,7 +113,7 @@ func retireMetadata(fsys FS, location string) (*snapshot.Metadata, error) {
 }
 
 // removeFiles removes what m names in its directory, what else Weir put there, and last, once all that is durably gone, m itself.
-// Files elsewhere may be shared.
+// Files elsewhere are shared.
 func removeFiles(fsys FS, location string, m *snapshot.Metadata) error {
 	dirs := map[string]bool{}
 	err := m.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error {

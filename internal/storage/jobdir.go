@@ -43,13 +43,18 @@ type JobDir struct {
 	// inherited is the largest id of older runs: what they left unfinished can be swept.
 	inherited base.CheckpointID
 
+	deletions sync.WaitGroup // under way
+
 	// turn is taken by who writes the record: writes must not pass each other. A channel, because it is held across I/O.
 	turn chan struct{}
 
-	mu     sync.Mutex // protects what follows
-	record record
-	undone map[string]bool // locations whose Discard failed: to be swept
-	log    *slog.Logger
+	mu      sync.Mutex // protects what follows
+	record  record
+	shared  *registry                  // who names which files in shared/
+	pending map[base.CheckpointID]bool // checkpoints of this run that may yet write
+	undone  map[string]bool            // locations whose Discard failed: to be swept
+	closed  bool
+	log     *slog.Logger
 }
 
 // OpenJobDir locks <dir>/<job>, making it if need be, and begins a new run. A *LockedError names the live owner. A damaged
@@ -65,6 +70,7 @@ func OpenJobDir(fsys FS, dir string, job base.JobID) (*JobDir, error) {
 	d := &JobDir{
 		fs: fsys, dir: path.Join(root, string(job)), job: job,
 		turn: make(chan struct{}, 1), undone: map[string]bool{}, log: slog.New(slog.DiscardHandler),
+		shared: newRegistry(), pending: map[base.CheckpointID]bool{},
 	}
 	if err := MkdirAll(fsys, d.dir); err != nil {
 		return nil, fmt.Errorf("storage: opening the directory of job %s: %w", job, err)
@@ -103,6 +109,9 @@ func (d *JobDir) begin() error {
 	}
 	d.record = known
 	if err := d.takeOver(found); err != nil {
+		return err
+	}
+	if err := d.remember(found); err != nil {
 		return err
 	}
 	if known.run == 0 && len(found) > 0 { // what of it completed, and was deleted since, nobody knows
@@ -233,6 +242,7 @@ func (d *JobDir) CreateLocation(id base.CheckpointID, kind snapshot.Kind, target
 		return "", err
 	}
 	location := d.chk(id)
+	d.setPending(id, true)
 	if err := mkdirSynced(d.fs, location); err != nil {
 		return "", fmt.Errorf("storage: making the directory of checkpoint %d: %w", id, err)
 	}
@@ -264,12 +274,23 @@ func (d *JobDir) chk(id base.CheckpointID) string {
 	return path.Join(d.dir, fmt.Sprintf("%s%d", chkPrefix, id))
 }
 
+// chkID is the id of the checkpoint at location, if that is a place of the job's own.
+func (d *JobDir) chkID(location string) (id base.CheckpointID, own bool) {
+	id, own = numbered(path.Base(location), chkPrefix)
+	return id, own && path.Dir(location) == d.dir
+}
+
 // Writer implements Checkpoints.
 func (d *JobDir) Writer(location string, o WriterOptions) Writer { return NewWriter(d.fs, location, o) }
 
 // Open implements Checkpoints.
 func (d *JobDir) Open(location string, h snapshot.Handle) (Reader, error) {
 	return OpenHandle(d.fs, location, h)
+}
+
+// OpenPages implements Checkpoints.
+func (d *JobDir) OpenPages(location string, h snapshot.Handle) (Reader, error) {
+	return OpenPages(d.fs, location, h)
 }
 
 // Publish implements Checkpoints.
@@ -280,13 +301,26 @@ func (d *JobDir) Publish(location string, m *snapshot.Metadata) (int64, error) {
 	if err := d.noteFirst(m); err != nil {
 		return 0, err
 	}
+	if err := d.count(location, m); err != nil {
+		return 0, err
+	}
 	bytes, err := publish(d.fs, location, m)
-	if err == nil && !m.Kind.IsSavepoint() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.record.complete(m.ID) // written with the next id
+	switch {
+	case err == nil:
+		d.published(m)
+	case !errors.Is(err, ErrUncertain):
+		d.uncount(location)
 	}
 	return bytes, err
+}
+
+func (d *JobDir) published(m *snapshot.Metadata) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pending, m.ID)
+	if !m.Kind.IsSavepoint() {
+		d.record.complete(m.ID) // written with the next id
+	}
 }
 
 // noteFirst records, before the job's first checkpoint completes and its sinks commit, that the job is fresh no more.
@@ -318,9 +352,17 @@ func (d *JobDir) removePointer(name string) error {
 	return errors.Join(ignoreMissing(d.fs.Remove(name)), d.fs.SyncDir(d.dir))
 }
 
-// Discard implements Checkpoints. The record knows first, then a pointer to a savepoint goes, then the savepoint. When it fails,
-// Sweep tries again.
+// Discard implements Checkpoints. The record knows first, then a pointer to a savepoint goes, then the savepoint; last the files that only
+// it shared. When it fails, Sweep tries again.
 func (d *JobDir) Discard(location string) error {
+	if err := d.beginDeletion(); err != nil {
+		return err
+	}
+	defer d.deletions.Done()
+	return d.discard(location)
+}
+
+func (d *JobDir) discard(location string) error {
 	err := d.forget(location)
 	if err == nil {
 		err = d.removePointers(location)
@@ -328,15 +370,34 @@ func (d *JobDir) Discard(location string) error {
 	if err == nil {
 		err = d.remove(location)
 	}
+	if err == nil {
+		err = d.dropShared(location)
+	}
 	d.setUndone(location, err != nil)
+	if id, own := d.chkID(location); err == nil && own {
+		d.setPending(id, false)
+	}
 	return err
+}
+
+// errClosed is what deletes nothing any more: the directory may be another run's by now, whose counts are others.
+var errClosed = errors.New("storage: the job's directory is closed")
+
+// beginDeletion keeps Close waiting until the deletion is done. After Close it is refused.
+func (d *JobDir) beginDeletion() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	d.deletions.Add(1)
+	return nil
 }
 
 // forget has the record say that something will not be there any more, where its absence would otherwise be missed. The newest
 // checkpoint is deleted only when all are: with it goes everything so far.
 func (d *JobDir) forget(location string) error {
-	id, own := numbered(path.Base(location), chkPrefix)
-	own = own && path.Dir(location) == d.dir
+	id, own := d.chkID(location)
 	switch r := d.known(); {
 	case d.isOrigin(location):
 		return d.change(func(r *record) error { r.giveUp(location); return nil })
@@ -359,7 +420,7 @@ func (d *JobDir) remove(location string) error {
 	if r := d.known(); r.origin.mode != givenUp || r.origin.location != location {
 		return discard(d.fs, location)
 	}
-	left, err := removeSnapshot(d.fs, location)
+	left, err := removeSnapshot(d.fs, location, d.releaseClaimed)
 	if err != nil {
 		return fmt.Errorf("storage: discarding %s: %w", location, err)
 	}
@@ -373,6 +434,14 @@ func (d *JobDir) remove(location string) error {
 		d.record.origin = origin{mode: noOrigin} // written with the next id
 	}
 	return nil
+}
+
+// releaseClaimed removes shared files of what was claimed. Those in the job's own directory go by its counts.
+func (d *JobDir) releaseClaimed(fsys FS, location string, m *snapshot.Metadata) error {
+	if path.Dir(location) == d.dir {
+		return nil
+	}
+	return releaseForeign(fsys, location, m)
 }
 
 // removePointers removes the pointers to location durably.
@@ -407,5 +476,18 @@ func (d *JobDir) withdraw(id base.CheckpointID) error {
 	return d.change(func(r *record) error { r.newest = 0; return nil })
 }
 
-// Close implements Checkpoints.
-func (d *JobDir) Close() error { return d.lock.Close() }
+// Close implements Checkpoints. What cannot be deleted now is deleted by the next run.
+func (d *JobDir) Close() error {
+	d.mu.Lock()
+	again := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	d.deletions.Wait()
+	if again {
+		return d.lock.Close()
+	}
+	if err := d.sweepOwn(); err != nil {
+		d.logger().Warn("Files that no checkpoint needs could not be deleted; the next run does it.", "dir", d.dir, "error", err)
+	}
+	return d.lock.Close()
+}

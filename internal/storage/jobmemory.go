@@ -176,6 +176,9 @@ func (j *JobMemory) Owns(location string) bool {
 	return isMemory(location) || location != "" && location == j.claimed
 }
 
+// Within implements Checkpoints.
+func (j *JobMemory) Within(location string) bool { return isMemory(location) }
+
 // Discard implements Checkpoints.
 func (j *JobMemory) Discard(location string) error {
 	owned := j.Owns(location)
@@ -184,7 +187,7 @@ func (j *JobMemory) Discard(location string) error {
 	case isMemory(location):
 		return nil
 	case owned:
-		_, err := removeSnapshot(j.fs, location)
+		_, err := removeSnapshot(j.fs, location, releaseForeign)
 		return err
 	}
 	return discard(j.fs, location)
@@ -233,6 +236,11 @@ func (j *JobMemory) read(s stored) (*snapshot.Metadata, error) {
 		return readMetadata(j.fs, s.location)
 	}
 	return snapshot.Decode(s.metadata)
+}
+
+// OpenPages implements Checkpoints.
+func (j *JobMemory) OpenPages(location string, h snapshot.Handle) (Reader, error) {
+	return OpenPages(j.fs, location, h)
 }
 
 // Sweep implements Checkpoints: no run came before.

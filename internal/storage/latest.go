@@ -31,17 +31,26 @@ func (c candidate) String() string {
 
 // find lists the candidates, ascending.
 func (d *JobDir) find() ([]candidate, error) {
-	entries, err := d.fs.List(d.dir)
+	found, err := candidates(d.fs, d.dir)
 	if err != nil {
 		return nil, fmt.Errorf("storage: looking for checkpoints of job %s: %w", d.job, err)
+	}
+	return found, nil
+}
+
+// candidates are those in a job's directory, ascending.
+func candidates(fsys FS, dir string) ([]candidate, error) {
+	entries, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
 	}
 	var found []candidate
 	for _, e := range entries {
 		if id, ok := numbered(e.Name, chkPrefix); ok && e.Dir {
-			found = append(found, candidate{id: id, location: path.Join(d.dir, e.Name)})
+			found = append(found, candidate{id: id, location: path.Join(dir, e.Name)})
 		}
 		if id, ok := numbered(e.Name, pointerPrefix); ok && !e.Dir {
-			found = append(found, d.follow(id, path.Join(d.dir, e.Name)))
+			found = append(found, follow(fsys, id, path.Join(dir, e.Name)))
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
@@ -55,9 +64,9 @@ func numbered(name, prefix string) (base.CheckpointID, bool) {
 	return base.CheckpointID(id), found && err == nil && id > 0 && digits == strconv.FormatInt(id, 10)
 }
 
-func (d *JobDir) follow(id base.CheckpointID, name string) candidate {
+func follow(fsys FS, id base.CheckpointID, name string) candidate {
 	c := candidate{id: id, pointer: name}
-	b, err := readFile(d.fs, name)
+	b, err := readFile(fsys, name)
 	if err != nil {
 		c.damage = fmt.Errorf("storage: reading %s: %w", name, err)
 		return c
@@ -220,8 +229,12 @@ func (d *JobDir) Completed() ([]Completed, error) {
 }
 
 // Sweep implements Checkpoints. A directory goes when it has no metadata, lies below the newest one that has, and either is of an
-// older run or could not be discarded by this one. (One of this run may still be written.)
+// older run or could not be discarded by this one. (One of this run may still be written.) Then shared files that nobody names go.
 func (d *JobDir) Sweep() (removed []string, err error) {
+	if err := d.beginDeletion(); err != nil {
+		return nil, err
+	}
+	defer d.deletions.Done()
 	found, err := d.find()
 	if err != nil {
 		return nil, err
@@ -245,13 +258,14 @@ func (d *JobDir) Sweep() (removed []string, err error) {
 	}
 	var errs []error
 	for _, location := range due {
-		if err := d.Discard(location); err != nil {
+		if err := d.discard(location); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		removed = append(removed, location)
 	}
-	return removed, errors.Join(errs...)
+	files, err := d.sweepShared(newest)
+	return append(removed, files...), errors.Join(append(errs, err)...)
 }
 
 // isCompleted: there is metadata, or a pointer to a savepoint, which is written behind its metadata.

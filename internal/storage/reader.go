@@ -12,6 +12,16 @@ import (
 // OpenHandle opens the bytes that h names, in the checkpoint at location, after reading them once to verify size and checksum.
 // Reads of the result are full, whatever the file system does: fewer bytes than asked for come only with an error.
 func OpenHandle(fsys FS, location string, h snapshot.Handle) (Reader, error) {
+	return open(fsys, location, h, (*fullReader).verify)
+}
+
+// OpenPages is OpenHandle of a file whose parts carry checksums of their own, and of which maybe few are needed: it is not read
+// before, and only its size is verified.
+func OpenPages(fsys FS, location string, h snapshot.Handle) (Reader, error) {
+	return open(fsys, location, h, (*fullReader).verifySize)
+}
+
+func open(fsys FS, location string, h snapshot.Handle, verify func(*fullReader, snapshot.Handle) error) (Reader, error) {
 	if h.File == "" {
 		if got := snapshot.Checksum(0, h.Inline); int64(len(h.Inline)) != h.Size || got != h.CRC {
 			return nil, fmt.Errorf("storage: inline state of checkpoint %s is %w: %d bytes with checksum %08x, but %d with %08x were written",
@@ -25,7 +35,7 @@ func OpenHandle(fsys FS, location string, h snapshot.Handle) (Reader, error) {
 		return nil, fmt.Errorf("storage: opening state: %w", markMissing(err))
 	}
 	r := &fullReader{Reader: under, name: name}
-	if err := r.verify(h); err != nil {
+	if err := verify(r, h); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -78,9 +88,16 @@ func (r *fullReader) fill(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-func (r *fullReader) verify(h snapshot.Handle) error {
+func (r *fullReader) verifySize(h snapshot.Handle) error {
 	if r.Size() != h.Size {
 		return fmt.Errorf("storage: %s is %w: it has %d bytes, but %d were written", r.name, ErrDamaged, r.Size(), h.Size)
+	}
+	return nil
+}
+
+func (r *fullReader) verify(h snapshot.Handle) error {
+	if err := r.verifySize(h); err != nil {
+		return err
 	}
 	var crc uint32
 	buf := make([]byte, min(r.Size(), 256<<10))

@@ -18,6 +18,9 @@ type Writer interface {
 	// CreateFile is Create of an object that becomes a file of its own however small it is, where checkpoints are files. The
 	// name's extension, as ".avro", stays that of the file.
 	CreateFile(name string) (Object, error)
+	// CreateShared is Create of an object that later checkpoints may refer to, where there is a place for such: its handle then names
+	// the file absolutely.
+	CreateShared(name string) (Object, error)
 }
 
 // Object is bytes being written into a checkpoint. It ends with exactly one of Commit and Abort.
@@ -71,11 +74,36 @@ func (w *fileWriter) Create(name string) (Object, error) { return w.create(name,
 
 func (w *fileWriter) CreateFile(name string) (Object, error) { return w.create(name, -1) }
 
+// CreateShared makes a file in shared/ beside the directory of the job's checkpoint; savepoints have none.
+func (w *fileWriter) CreateShared(name string) (Object, error) {
+	id, ok := numbered(path.Base(w.location), chkPrefix)
+	if !ok {
+		return w.Create(name)
+	}
+	o, err := w.newObject(name, w.inlineMax)
+	if err != nil {
+		return nil, err
+	}
+	o.dir = path.Join(path.Dir(w.location), sharedName)
+	o.name = sharedFileName(id, name)
+	o.handle = o.path()
+	return o, nil
+}
+
 func (w *fileWriter) create(name string, inlineMax int) (Object, error) {
+	o, err := w.newObject(name, inlineMax)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (w *fileWriter) newObject(name string, inlineMax int) (*fileObject, error) {
 	if name == "" {
 		return nil, errors.New("storage: an object needs a name")
 	}
-	return &fileObject{writer: w, name: fileName(name), inlineMax: inlineMax}, nil
+	file := fileName(name)
+	return &fileObject{fs: w.fs, dir: w.location, name: file, handle: file, inlineMax: inlineMax}, nil
 }
 
 // nameMax keeps a file's name below the 255 bytes that file systems allow.
@@ -113,8 +141,9 @@ const spillBytes = 64 << 10
 // fileObject gathers bytes in memory and begins a file when there are more than spillBytes, or on Commit when there are more
 // than may travel inline.
 type fileObject struct {
-	writer    *fileWriter
-	name      string
+	fs        FS
+	dir, name string
+	handle    string // what the file is called in the handle: relative to the checkpoint's directory, or absolute
 	inlineMax int
 	buf       []byte
 	file      File // nil: none yet
@@ -124,7 +153,7 @@ type fileObject struct {
 	ended     bool
 }
 
-func (o *fileObject) path() string { return path.Join(o.writer.location, o.name) }
+func (o *fileObject) path() string { return path.Join(o.dir, o.name) }
 
 func (o *fileObject) Write(p []byte) (int, error) {
 	if o.ended {
@@ -147,7 +176,7 @@ func (o *fileObject) Write(p []byte) (int, error) {
 // spill writes what was gathered to the file.
 func (o *fileObject) spill() {
 	if o.file == nil {
-		if o.file, o.err = o.writer.fs.Create(o.path()); o.err != nil {
+		if o.file, o.err = o.fs.Create(o.path()); o.err != nil {
 			o.err = fmt.Errorf("storage: writing state: %w", o.err)
 			return
 		}
@@ -176,7 +205,7 @@ func (o *fileObject) Commit() (snapshot.Handle, error) {
 		return snapshot.Handle{}, errors.Join(o.err, o.Abort())
 	}
 	o.ended = true
-	return snapshot.Handle{File: o.name, Size: o.size, CRC: o.crc}, nil
+	return snapshot.Handle{File: o.handle, Size: o.size, CRC: o.crc}, nil
 }
 
 // sync makes the file and its name durable. The error of Close counts: on some file systems only it tells of a full disk.
@@ -184,7 +213,7 @@ func (o *fileObject) sync() {
 	err := errors.Join(o.file.Sync(), o.file.Close())
 	o.file = closedFile{}
 	if err == nil {
-		err = o.writer.fs.SyncDir(o.writer.location)
+		err = o.fs.SyncDir(o.dir)
 	}
 	if err != nil {
 		o.err = fmt.Errorf("storage: syncing state in %s: %w", o.path(), err)
@@ -205,7 +234,7 @@ func (o *fileObject) Abort() error {
 		return nil
 	}
 	closeErr := o.file.Close()
-	if err := ignoreMissing(o.writer.fs.Remove(o.path())); err != nil {
+	if err := ignoreMissing(o.fs.Remove(o.path())); err != nil {
 		return fmt.Errorf("storage: removing unfinished state: %w", errors.Join(err, closeErr))
 	}
 	return nil // what is removed need not have been closed well
@@ -217,6 +246,8 @@ type memWriter struct{ max int64 }
 func (w memWriter) Create(string) (Object, error) { return &memObject{max: w.max}, nil }
 
 func (w memWriter) CreateFile(name string) (Object, error) { return w.Create(name) }
+
+func (w memWriter) CreateShared(name string) (Object, error) { return w.Create(name) }
 
 type memObject struct {
 	max  int64

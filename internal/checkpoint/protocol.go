@@ -148,8 +148,8 @@ type AckMetrics struct {
 	// Processed and Persisted are bytes of records that were processed during the alignment, or went into the checkpoint.
 	Processed, Persisted int64
 	Unaligned            bool
-	// Last is the channel on which the last barrier came, counted from 1; 0: the task was triggered.
-	Last int
+	// First and Last are the channels on which the first and the last barrier came, counted from 1; 0: the task was triggered.
+	First, Last int
 }
 
 // TaskState is what the Coordinator knows of an execution.

@@ -8,8 +8,8 @@ type Timing struct {
 	// First and Last are of the first and the last barrier that has come; Never: none has, only its announcement. A trigger counts
 	// as one, and so does the end of a channel that is waited for.
 	First, Last Time
-	// Channel is where the last one came; NoChannel: the task was triggered.
-	Channel int
+	// FirstOn and LastOn are their channels; NoChannel: the task was triggered.
+	FirstOn, LastOn int
 	// Waits: more are to come.
 	Waits bool
 }
@@ -18,14 +18,14 @@ type Timing struct {
 const NoChannel = -1
 
 func newTiming(id base.CheckpointID) Timing {
-	return Timing{ID: id, First: Never, Last: Never, Channel: NoChannel}
+	return Timing{ID: id, First: Never, Last: Never, FirstOn: NoChannel, LastOn: NoChannel}
 }
 
 func (t *Timing) came(now Time, channel int) {
 	if t.First == Never {
-		t.First = now
+		t.First, t.FirstOn = now, channel
 	}
-	t.Last, t.Channel = now, channel
+	t.Last, t.LastOn = now, channel
 }
 
 // Timing is that of a checkpoint, which may be any that waits for barriers, or the last one whose snapshot was taken; false: of none

@@ -144,7 +144,7 @@ func (t *Task) waited(b checkpoint.Barrier, now time.Time) checkpoint.AckMetrics
 
 // aligned is how long the alignment has taken so far.
 func (t *Task) aligned(m *checkpoint.AckMetrics, at checkpoint.Timing) {
-	m.Alignment, m.Last = at.Last.Sub(at.First), at.Channel+1
+	m.Alignment, m.First, m.Last = at.Last.Sub(at.First), at.FirstOn+1, at.LastOn+1
 	if t.begun.id == at.ID {
 		m.Processed = t.gauge.bytes.Load() - t.begun.bytes
 	}

@@ -24,6 +24,11 @@ func (s *stoppable) CreateFile(name string) (storage.Object, error) {
 	return s.create(s.Writer.CreateFile, name)
 }
 
+// CreateShared implements storage.Writer.
+func (s *stoppable) CreateShared(name string) (storage.Object, error) {
+	return s.create(s.Writer.CreateShared, name)
+}
+
 func (s *stoppable) create(create func(string) (storage.Object, error), name string) (storage.Object, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err

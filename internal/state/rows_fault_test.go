@@ -227,7 +227,12 @@ func TestRowsOfVersion1AreRestored(t *testing.T) {
 			}
 			stored, err := os.ReadFile(path)
 			must(t, err)
-			if !bytes.Equal(stored, *b) {
+			same := bytes.Equal(stored, *b)
+			if !same { // the file says a type, whose schema is another since the codec's second version
+				second, err := os.ReadFile(filepath.Join(dir, "schemas2", f.Name+ext))
+				same = err == nil && bytes.Equal(second, *b)
+			}
+			if !same {
 				t.Errorf("%s: the format changed without a new version", path)
 			}
 			*b = stored

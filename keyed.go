@@ -221,7 +221,7 @@ func (o *keyedCore[K, U]) Snapshot(c operator.Cut) (operator.Part, error) {
 	if !o.used || err != nil {
 		return part, err
 	}
-	addKeyedState(&part, o.Runtime, o.snapshotOf(c))
+	addKeyedState(&part, o.Runtime, o.snapshotOf(c), c.Lasting)
 	return part, nil
 }
 

@@ -119,6 +119,9 @@ func TestASnapshotBetweenTimers(t *testing.T) {
 		Open: func(h snapshot.Handle) (storage.Reader, error) {
 			return storage.OpenHandle(storage.Memory(), "memory:", h)
 		},
+		OpenPages: func(h snapshot.Handle) (storage.Reader, error) {
+			return storage.OpenPages(storage.Memory(), "memory:", h)
+		},
 	})
 	lagging = op.(operator.Lagging)
 	if !lagging.Behind() {

@@ -26,8 +26,9 @@ func addWriter(part *operator.Part, write func(storage.Writer, snapshot.Format, 
 	}
 }
 
-// addKeyedState puts keyed state into a part.
-func addKeyedState(part *operator.Part, rt *operator.Runtime, keyed *state.KeyedSnapshot) {
+// addKeyedState puts keyed state into a part. With a base only what has changed is written, and where it lasts, it lies where later
+// checkpoints find it.
+func addKeyedState(part *operator.Part, rt *operator.Runtime, keyed *state.KeyedSnapshot, lasting bool) {
 	part.Release = keyed.Release
 	if keyed.Empty() {
 		return
@@ -37,12 +38,17 @@ func addKeyedState(part *operator.Part, rt *operator.Runtime, keyed *state.Keyed
 		if f == snapshot.Canonical {
 			return writeRows(w, rt, s, keyed.Rows())
 		}
-		h, err := writeObject(w, "keyed", func(o storage.Object) error { _, err := keyed.WriteTo(o); return err })
-		if err == nil {
-			keyed.Written(h)
+		create := w.Create
+		if lasting {
+			create = w.CreateShared
 		}
-		s.Keyed = append(s.Keyed, snapshot.KeyedHandle{Range: r, Handle: h})
-		return err
+		h, err := writeTo(create, "keyed", func(o storage.Object) error { _, err := keyed.WriteTo(o); return err })
+		if err != nil {
+			return err
+		}
+		keyed.Written(h)
+		s.Keyed = append(s.Keyed, snapshot.KeyedHandle{Range: r, Handle: h, Refers: keyed.Refers()})
+		return nil
 	})
 }
 
@@ -191,7 +197,7 @@ func restoreKeyed[K comparable](keyed *state.Keyed[K], r *operator.Restored, h s
 		}
 	}()
 	return keyed.Restore(state.RestoreFile{ID: r.ID, Handle: h, Open: func(h snapshot.Handle) (io.ReaderAt, error) {
-		file, err := r.Open(h)
+		file, err := r.OpenPages(h)
 		if err != nil {
 			return nil, err
 		}

@@ -201,7 +201,8 @@ func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
 		return s, err
 	}
 	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, InFlight: inFlight, AllowDropped: m.options.AllowNonRestored,
-		Open: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) }}
+		Open:      func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) },
+		OpenPages: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.OpenPages(r.point.Location, h) }}
 	return s, nil
 }
 

@@ -99,6 +99,8 @@ type Restored struct {
 	ID base.CheckpointID
 	// Open reads a handle of the checkpoint.
 	Open func(h snapshot.Handle) (storage.Reader, error)
+	// OpenPages is Open of a file whose parts carry checksums of their own: it is not read before.
+	OpenPages func(h snapshot.Handle) (storage.Reader, error)
 	// AllowDropped lets state go that is no longer declared.
 	AllowDropped bool
 }

@@ -35,7 +35,7 @@ import (
 // Restored is what one subtask of an operator gets back.
 type Restored struct {
 	// Keyed are handles to read from, each with the range of key groups to take from it: the part of the handle's own range
-	// that the subtask owns.
+	// that the subtask owns. A handle goes with all files that it refers to, whatever part of the range they have.
 	Keyed []KeyedHandle
 	// Lists are in the order of their names, then of the old subtasks; Offsets are the elements to take. A broadcast list has
 	// at most one entry here.
@@ -171,7 +171,7 @@ func (o *Operator) assignKeyed(own base.KeyGroupRange) (handles []KeyedHandle) {
 	for i := range old {
 		for _, h := range old[i].Keyed {
 			if both, ok := h.Range.Intersect(own); ok {
-				handles = append(handles, KeyedHandle{Range: both, Handle: h.Handle})
+				handles = append(handles, KeyedHandle{Range: both, Handle: h.Handle, Refers: h.Refers})
 			}
 		}
 	}

@@ -237,6 +237,9 @@ func (d *decoder) keyed() (h KeyedHandle) {
 	h.Range.First = d.int("first key group")
 	h.Range.Last = d.int("last key group")
 	h.Handle = d.handle("keyed state")
+	if d.version > 2 {
+		h.Refers = many(d, "files referred to", minHandle, func() Handle { return d.handle("file referred to") })
+	}
 	return h
 }
 

@@ -147,6 +147,10 @@ func (e *encoder) subtask(s *Subtask) {
 		e.count(s.Keyed[i].Range.First)
 		e.count(s.Keyed[i].Range.Last)
 		e.handle(&s.Keyed[i].Handle)
+		e.count(len(s.Keyed[i].Refers))
+		for j := range s.Keyed[i].Refers {
+			e.handle(&s.Keyed[i].Refers[j])
+		}
 	}
 	e.count(len(s.Lists))
 	for i := range s.Lists {

@@ -30,7 +30,11 @@ type Owner struct {
 	subtask  int // -1: of the operator as a whole
 	what     string
 	name     string
+	refers   bool
 }
+
+// Refers reports that the handle is of a file that an older checkpoint wrote, of which this one may need a part only.
+func (o Owner) Refers() bool { return o.refers }
 
 func (o Owner) String() string {
 	what := o.what
@@ -77,8 +81,14 @@ func (o *Operator) handles(visit func(Owner, *Handle) error) error {
 
 func (o *Operator) subtaskHandles(s *Subtask, visit func(Owner, *Handle) error) error {
 	for i := range s.Keyed {
-		if err := visit(Owner{operator: o, subtask: s.Index, what: "keyed state"}, &s.Keyed[i].Handle); err != nil {
+		k := &s.Keyed[i]
+		if err := visit(Owner{operator: o, subtask: s.Index, what: "keyed state"}, &k.Handle); err != nil {
 			return err
+		}
+		for j := range k.Refers {
+			if err := visit(Owner{operator: o, subtask: s.Index, what: "keyed state of older checkpoints", refers: true}, &k.Refers[j]); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range s.Lists {

@@ -9,8 +9,8 @@ import (
 )
 
 // Version is the version of the metadata format that Encode writes. Decode reads the ones before too: version 1 had neither rows
-// nor records in flight.
-const Version = 2
+// nor records in flight, version 2 no files that keyed state refers to.
+const Version = 3
 
 // Kind is what a checkpoint was taken for.
 type Kind string
@@ -140,10 +140,14 @@ type Subtask struct {
 	InFlight []InFlightHandle
 }
 
-// KeyedHandle is keyed state of a range of key groups.
+// KeyedHandle is keyed state of a range of key groups: the handle's bytes, and with an incremental checkpoint parts of files that
+// older checkpoints wrote.
 type KeyedHandle struct {
 	Range base.KeyGroupRange
 	Handle
+	// Refers are those files, named absolutely. The bytes of Handle call them by number, from 1 on: which part of them is referred to only
+	// they say.
+	Refers []Handle
 }
 
 // Mode is how an operator's list is dealt to new subtasks.

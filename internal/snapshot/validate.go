@@ -39,7 +39,10 @@ func (m *Metadata) Validate() error {
 // faultsMax bounds how many faults are told: the first ones say enough.
 const faultsMax = 20
 
-type validator struct{ faults []error }
+type validator struct {
+	faults []error
+	whole  bool // nothing may refer to files of older checkpoints
+}
 
 func (v *validator) fault(format string, args ...any) {
 	if len(v.faults) < faultsMax {
@@ -48,6 +51,7 @@ func (v *validator) fault(format string, args ...any) {
 }
 
 func (v *validator) job(m *Metadata) {
+	v.whole = m.Kind != Checkpoint
 	if m.ID < 1 {
 		v.fault("the checkpoint id %d is not positive", m.ID)
 	}
@@ -113,6 +117,7 @@ func (v *validator) subtask(o *Operator, i int, modes map[string]Mode, ways map[
 			v.fault("%s: keyed state of the key groups %d-%d is not within its own, %d-%d",
 				o.part(i), h.Range.First, h.Range.Last, own.First, own.Last)
 		}
+		v.refers(o, i, h.Refers)
 	}
 	for j := range s.Lists {
 		v.list(o, s, j, modes)
@@ -122,6 +127,20 @@ func (v *validator) subtask(o *Operator, i int, modes map[string]Mode, ways map[
 	}
 	for j := range s.InFlight {
 		v.inFlight(o, s, &s.InFlight[j])
+	}
+}
+
+// refers refuses what is named in a way that means another file in the next checkpoint's directory.
+func (v *validator) refers(o *Operator, i int, files []Handle) {
+	if len(files) > 0 && v.whole {
+		v.fault("%s: keyed state refers to the file %q, but what is not incremental has all its bytes itself", o.part(i), files[0].File)
+	}
+	seen := map[string]bool{}
+	for _, f := range files {
+		if !path.IsAbs(f.File) || seen[f.File] {
+			v.fault("%s: keyed state refers to the file %q, which is no absolute name, or is there twice", o.part(i), f.File)
+		}
+		seen[f.File] = true
 	}
 }
 

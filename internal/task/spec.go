@@ -42,6 +42,8 @@ type Restore struct {
 	InFlight []snapshot.InFlightPart
 	// Open reads a handle of the checkpoint.
 	Open func(h snapshot.Handle) (storage.Reader, error)
+	// OpenPages is Open of a file whose parts carry checksums of their own: it is not read before.
+	OpenPages func(h snapshot.Handle) (storage.Reader, error)
 	// AllowDropped lets state go that the job no longer declares.
 	AllowDropped bool
 }

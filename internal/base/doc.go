@@ -1,5 +1,5 @@
 // Package base holds the words that every floor of the house uses: identifiers of jobs, checkpoints and executions, key
-// groups, and event time.
+// groups, and event time; and how far names are from each other.
 //
 // # Invariants
 //

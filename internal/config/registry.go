@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/weirstream/weir/internal/base"
 )
 
 // section is a part of the documentation and its options, in the order in which a reader wants them.
@@ -19,7 +21,7 @@ var sections = []section{
 		Unaligned, AlignedTimeout,
 	}},
 	{"Where checkpoints lie", "", []option{
-		CheckpointStorage, CheckpointDir, SavepointDir, Retained, CheckpointRetention, InlineThreshold, MemoryStateLimit,
+		CheckpointStorage, CheckpointDir, SavepointDir, Retained, CheckpointRetention, Incremental, InlineThreshold, MemoryStateLimit,
 	}},
 	{"Starting from a snapshot", "", []option{SavepointPath, RestoreClaim, AllowNonRestored, PauseSources}},
 	{"Restarts", "The options of a strategy count only where `restart-strategy.type` is that strategy.", []option{
@@ -41,7 +43,6 @@ var absences = []absence{
 	{"pipeline.max-parallelism", "any parallelism restores from any other; there is no maximum to choose"},
 	{"execution.checkpointing.checkpoints-after-tasks-finish", "checkpoints always go on when some tasks have finished"},
 	{"execution.checkpointing.create-subdir", "checkpoints always lie in `<dir>/<job id>`"},
-	{"execution.checkpointing.incremental", "the state backend decides it"},
 	{"execution.checkpointing.unaligned.forced", "there is nothing to force"},
 	{"execution.runtime-mode", "every job is a streaming job"},
 	{"execution.attached", "a job's program runs until the job ends"},
@@ -106,7 +107,7 @@ func nearest(key string) string {
 	best, least := "", len(key)/2+1
 	for _, s := range sections {
 		for _, o := range s.options {
-			d := distance(key, o.key())
+			d := base.Distance(key, o.key())
 			if strings.HasSuffix(o.key(), "."+key) || strings.HasPrefix(o.key(), key) {
 				d = 1
 			}
@@ -116,28 +117,4 @@ func nearest(key string) string {
 		}
 	}
 	return best
-}
-
-// distance is the number of single letters to insert, drop, change or swap with their neighbour that turns a into b
-// (the optimal string alignment distance).
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			row[j] = min(change, last[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }

@@ -53,13 +53,14 @@ func (p Partitioning) Pointwise() bool { return p == Forward || p == Rescale }
 type Node struct {
 	ID          NodeID
 	Kind        Kind
-	UID         string // identity of its state; empty: none given
-	Name        string // for people
-	Parallelism int    // 0: the job's
-	NewChain    bool   // never chained to its input
-	Bounded     bool   // sources: ends by itself
-	EndsInput   bool   // has something to do at the end of its input
-	TwoPhase    bool   // a sink whose output becomes visible when a checkpoint completes
+	UID         string   // identity of its state; empty: none given
+	Was         []string // UIDs that it had in older versions of the program, the latest first
+	Name        string   // for people
+	Parallelism int      // 0: the job's
+	NewChain    bool     // never chained to its input
+	Bounded     bool     // sources: ends by itself
+	EndsInput   bool     // has something to do at the end of its input
+	TwoPhase    bool     // a sink whose output becomes visible when a checkpoint completes
 	Schemas     []snapshot.StateSchema
 	Union       bool   // declares union list state
 	Made        string // file:line of the call that made it

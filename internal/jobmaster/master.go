@@ -13,10 +13,12 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/state"
+	"github.com/weirstream/weir/internal/stats"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
 	"github.com/weirstream/weir/internal/worker"
@@ -72,6 +74,7 @@ type Point struct {
 // Master is the master of one job.
 type Master struct {
 	options Options
+	program fit.Program
 	log     *slog.Logger
 	box     *inbox[func()]
 	start   time.Time // where the machine's clock begins
@@ -88,7 +91,8 @@ type Master struct {
 	discarded places
 	requests  map[checkpoint.Request]*request
 	asked     checkpoint.Request // the last one
-	stats     Statistics
+	stats     stats.Checkpoints
+	questions map[checkpoint.Token]question
 	lives     lives
 	unswept   bool // orphans may lie about
 	resets    map[job.Token]*reset
@@ -105,10 +109,10 @@ func New(o Options) (*Master, error) {
 	if o.Carry == nil {
 		o.Carry = worker.Direct
 	}
-	m := &Master{options: o, log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
+	m := &Master{options: o, program: Program(o.Graph, o.Hooks), log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
 		lives:    newLives(o.Graph.Subtasks()),
-		requests: map[checkpoint.Request]*request{}}
+		requests: map[checkpoint.Request]*request{}, questions: map[checkpoint.Token]question{}}
 	if err := checkProviders(o.Graph); err != nil {
 		return nil, err
 	}
@@ -145,8 +149,11 @@ func (m *Master) takeOver() (checkpoint.Recovered, error) {
 				return r, err
 			}
 		}
+		p.Metadata = m.program.Adopt(p.Metadata)
 		m.points[p.Metadata.ID] = p
-		r.Completed = append(r.Completed, completedOf(p))
+		c := completedOf(p)
+		c.Apart = !m.options.Store.Within(p.Location)
+		r.Completed = append(r.Completed, c)
 	}
 	return r, nil
 }

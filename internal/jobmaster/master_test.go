@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/state"
@@ -328,7 +329,7 @@ func TestARestorePointThatDoesNotFitIsRefused(t *testing.T) {
 		{UID: "gone", Name: "gone", Parallelism: 1, Coordinator: &snapshot.Handle{Inline: []byte("1"), Size: 1}, Subtasks: []snapshot.Subtask{{}}}}}
 	o := Options{ID: jobID, Graph: r.graph(), Store: store, Worker: r, Recovered: []Point{{Metadata: m, Location: "/s", Keep: true}}}
 	_, err := New(o)
-	var unmatched *snapshot.UnmatchedError
+	var unmatched *fit.UnmatchedError
 	if !errors.As(err, &unmatched) || !strings.Contains(err.Error(), "/s") {
 		t.Errorf("got %v", err)
 	}

@@ -5,8 +5,6 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
-	"github.com/weirstream/weir/internal/graph"
-	"github.com/weirstream/weir/internal/operator"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/storage"
 )
@@ -102,72 +100,6 @@ func sizeOf(md *snapshot.Metadata) (bytes int64) {
 		return nil
 	})
 	return bytes
-}
-
-// program is what the job has that may take state back.
-func program(g *graph.Job, hooks []Hook) snapshot.Program {
-	var p snapshot.Program
-	for _, v := range g.Vertices {
-		for _, n := range v.Nodes {
-			p.Operators = append(p.Operators, n.StateID())
-			if n.UID == "" {
-				p.Places = append(p.Places, n.StateID())
-			}
-		}
-		for _, e := range v.Inner {
-			p.Edges = append(p.Edges, programEdge(e, v, v, snapshot.Pointwise))
-		}
-		for _, l := range v.Inputs {
-			p.Edges = append(p.Edges, programEdge(l.Edge, l.From, v, routingOf(l.Kind)))
-		}
-	}
-	for _, h := range hooks {
-		p.Hooks = append(p.Hooks, h.ID())
-	}
-	return p
-}
-
-func programEdge(e *graph.Edge, from, to *graph.Vertex, r snapshot.Routing) snapshot.ProgramEdge {
-	p := snapshot.ProgramEdge{Routing: r}
-	p.Edge = e.ID(from, to)
-	if w, ok := e.Wire.(operator.Wire); ok { // tests run without
-		p.Record, _ = w.Record() // a type without a schema is refused if there are records of it
-	}
-	return p
-}
-
-func routingOf(p graph.Partitioning) snapshot.Routing {
-	switch p {
-	case graph.Hash:
-		return snapshot.ByKey
-	case graph.Forward, graph.Rescale:
-		return snapshot.Pointwise
-	case graph.Rebalance:
-		return snapshot.InTurn
-	case graph.Global:
-		return snapshot.ToFirst
-	case graph.Broadcast:
-		return snapshot.ToAll
-	case graph.Custom:
-		return snapshot.ByChoice
-	}
-	panic(fmt.Sprintf("jobmaster: partitioning %v", p))
-}
-
-// vertices are the vertices of the job as a restore checks them.
-func vertices(g *graph.Job) []snapshot.Vertex {
-	var all []snapshot.Vertex
-	for _, v := range g.Vertices {
-		w := snapshot.Vertex{Name: v.Name}
-		for _, n := range v.Nodes {
-			w.Operators = append(w.Operators, n.StateID())
-		}
-		for _, l := range v.Inputs {
-			w.Inputs = append(w.Inputs, snapshot.VertexInput{From: l.From.Index, AllToAll: !l.Kind.Pointwise()})
-		}
-		all = append(all, w)
-	}
-	return all
 }
 
 // completedOf is what the coordinator must know of a checkpoint that it has not taken.

@@ -7,72 +7,29 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
-	"github.com/weirstream/weir/internal/state"
 	"github.com/weirstream/weir/internal/storage"
 	"github.com/weirstream/weir/internal/task"
 )
 
 // restorable checks, before anything runs, that every part of a checkpoint finds its place in the job.
 func (m *Master) restorable(p Point) error {
-	err := p.Metadata.ValidateFinished(vertices(m.options.Graph))
-	if err == nil {
-		var match *snapshot.Match
-		if match, err = m.match(p); err == nil {
-			_, err = redistribute(m.options.Graph, match)
-			err = errors.Join(err, statesFit(m.options.Graph, match, m.options.AllowNonRestored), recordsFit(match))
-		}
+	report := fit.Check(p.Metadata, m.program, m.options.AllowNonRestored)
+	if err := report.Err(); err != nil {
+		return fmt.Errorf("the job cannot be restored from %s:\n%w", p.Location, err)
 	}
-	if err != nil {
-		return fmt.Errorf("the job cannot be restored from %s: %w", p.Location, err)
+	for _, change := range report.Changes() {
+		m.log.Info("Restoring: " + change)
 	}
 	return nil
 }
-
-func (m *Master) match(p Point) (*snapshot.Match, error) {
-	return p.Metadata.Match(program(m.options.Graph, m.options.Hooks), m.options.AllowNonRestored)
-}
-
-// statesFit refuses states that no operator declares any more, or whose type has changed in a way that cannot be followed.
-func statesFit(g *graph.Job, match *snapshot.Match, allowDropped bool) error {
-	var all []error
-	for _, v := range g.Vertices {
-		for _, n := range v.Nodes {
-			o := match.Operators[n.StateID()]
-			if o == nil {
-				continue
-			}
-			if err := state.CheckSchemas(o, n.Schemas, allowDropped); err != nil {
-				all = append(all, fmt.Errorf("operator %s: %w", n.Label(), err))
-			}
-		}
-	}
-	return errors.Join(all...)
-}
-
-// recordsFit refuses records in flight whose type has changed in a way that cannot be followed.
-func recordsFit(match *snapshot.Match) error {
-	var all []error
-	for _, e := range match.Edges {
-		err := errNoSchema
-		if e.Record != "" {
-			_, err = codec.Compare(e.Written, e.Record)
-		}
-		if err != nil {
-			all = append(all, fmt.Errorf("the records in flight on the edge %v cannot be read as what they are now: %w; "+
-				"or restore from a savepoint, which has no records in flight", e.Edge, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
-var errNoSchema = errors.New("they were of a type with a schema, and have none now; give the type back what made it one, for example exported fields")
 
 // redistribution is how the state of a checkpoint goes to the tasks of the job.
 type redistribution struct {
@@ -80,7 +37,7 @@ type redistribution struct {
 	nodes map[*graph.Node]*snapshot.Redistribution // of the operators that the checkpoint knows
 }
 
-// redistribute fails where some task cannot get its part.
+// redistribute fails where some operator cannot be given out.
 func redistribute(g *graph.Job, match *snapshot.Match) (*redistribution, error) {
 	r := &redistribution{match: match, nodes: map[*graph.Node]*snapshot.Redistribution{}}
 	for _, v := range g.Vertices {
@@ -94,18 +51,13 @@ func redistribute(g *graph.Job, match *snapshot.Match) (*redistribution, error) 
 				return nil, err
 			}
 		}
-		for subtask := range v.Parallelism {
-			if _, _, err := r.assign(v, subtask); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return r, nil
 }
 
 // assign is what one subtask of a vertex gets back: by node of its chain (nil: the checkpoint does not know the operator), and the records
 // in flight to any of them.
-func (r *redistribution) assign(v *graph.Vertex, subtask int) (parts []*snapshot.Restored, inFlight []snapshot.InFlightPart, err error) {
+func (r *redistribution) assign(v *graph.Vertex, subtask int) (parts []*snapshot.Restored, inFlight []snapshot.InFlightPart) {
 	parts = make([]*snapshot.Restored, len(v.Nodes))
 	for i, n := range v.Nodes {
 		if d := r.nodes[n]; d != nil {
@@ -114,18 +66,11 @@ func (r *redistribution) assign(v *graph.Vertex, subtask int) (parts []*snapshot
 		}
 	}
 	for _, e := range r.match.Edges {
-		i := v.NodeByStateID(e.To)
-		if i < 0 {
-			continue
+		if v.NodeByStateID(e.To) >= 0 {
+			inFlight = append(inFlight, e.Assign(v.Parallelism, subtask)...)
 		}
-		in := e.Assign(v.Parallelism, subtask)
-		if len(in) > 0 && parts[i] != nil && parts[i].Ended {
-			return nil, nil, fmt.Errorf("records in flight on the edge %v would go to subtask %d of %q, which had ended: restore the program that they were "+
-				"in flight in, or restore from a savepoint: it has none", e.Edge, subtask, v.Name)
-		}
-		inFlight = append(inFlight, in...)
 	}
-	return parts, inFlight, nil
+	return parts, inFlight
 }
 
 // deploy starts executions, each with its part of the checkpoint.
@@ -133,9 +78,9 @@ func (m *Master) deploy(a job.DeployTasks) {
 	specs := make([]task.Spec, 0, len(a.Tasks))
 	restore, err := m.restoring(a.From)
 	if restore != nil && err == nil {
-		m.stats.restored(a.From)
+		m.stats.Deployed(a.From, a.Tasks, time.Now())
 		m.log.Info(fmt.Sprintf("Restoring the job from checkpoint %d.", a.From.ID), "kind", a.From.Kind.String(), "location", restore.point.Location)
-		if dropped := restore.match.Dropped; len(dropped) > 0 {
+		if dropped := restore.match.Lost(); len(dropped) > 0 {
 			m.log.Warn("State that the program has no place for is dropped, as --allowNonRestoredState says.", "dropped", strings.Join(dropped, "; "))
 		}
 	}
@@ -145,10 +90,7 @@ func (m *Master) deploy(a job.DeployTasks) {
 		if err != nil {
 			continue
 		}
-		var s task.Spec
-		if s, err = m.spec(x, restore); err == nil {
-			specs = append(specs, s)
-		}
+		specs = append(specs, m.spec(x, restore))
 	}
 	if err != nil {
 		m.post(func() {
@@ -176,34 +118,27 @@ func (m *Master) restoring(from *checkpoint.Completed) (*restoration, error) {
 	if !ok {
 		return nil, fmt.Errorf("jobmaster: checkpoint %d is to be restored, but its metadata is not known", from.ID)
 	}
-	match, err := m.match(p)
-	if err != nil {
-		return nil, err
-	}
-	r, err := redistribute(m.options.Graph, match)
+	r, err := redistribute(m.options.Graph, m.program.Match(p.Metadata))
 	if err != nil {
 		return nil, err
 	}
 	return &restoration{point: p, redistribution: r}, nil
 }
 
-func (m *Master) spec(x base.Exec, r *restoration) (task.Spec, error) {
+func (m *Master) spec(x base.Exec, r *restoration) task.Spec {
 	v, subtask := m.options.Graph.Locate(x.Task)
 	s := task.Spec{Job: m.options.Graph.Name, Exec: x, Vertex: v, Subtask: subtask, Options: m.options.Task,
 		Writer: func(location string) storage.Writer {
 			return m.options.Store.Writer(location, storage.WriterOptions{InlineMax: m.options.InlineMax})
 		}}
 	if r == nil {
-		return s, nil
+		return s
 	}
-	parts, inFlight, err := r.assign(v, subtask)
-	if err != nil {
-		return s, err
-	}
+	parts, inFlight := r.assign(v, subtask)
 	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, InFlight: inFlight, AllowDropped: m.options.AllowNonRestored,
 		Open:      func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) },
 		OpenPages: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.OpenPages(r.point.Location, h) }}
-	return s, nil
+	return s
 }
 
 // reset is one ResetOperators under way: the hooks and the new operator coordinators of some vertices.

@@ -102,3 +102,8 @@ func (v *Vertex) checkInputs(f finish, vertices []Vertex, states []finish) error
 	}
 	return nil
 }
+
+// Ended says how many of the operator's subtasks had come to their end: "all", "some", or none: "".
+func (o *Operator) Ended() string {
+	return [...]string{"", "some", "all"}[o.finish()]
+}

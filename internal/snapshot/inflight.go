@@ -60,8 +60,9 @@ type InFlightPart struct {
 // MatchedEdge is an edge of the program with the records in flight that were on it.
 type MatchedEdge struct {
 	ProgramEdge
-	// Written is the schema that the records were written with.
+	// Written is the schema that the records were written with; Records is how many they are.
 	Written string
+	Records int64
 	// arrived and held are the parts of the receiver's subtasks and of the sender's, each ascending by subtask.
 	arrived, held flights
 }
@@ -200,23 +201,38 @@ func (m *Metadata) recordsOf() map[Edge]string {
 	return records
 }
 
-// matchEdges finds the program's edges for the records in flight, and names those that have none.
-func (m *Metadata) matchEdges(p Program) (matched []*MatchedEdge, unmatched []string) {
+// LostEdge is an edge of a checkpoint with records in flight, that the program does not have.
+type LostEdge struct {
+	Edge
+	Records int64
+	// Placed: it does seem to be there, but an end of it has no UID, and operators came or went.
+	Placed bool
+}
+
+func (e LostEdge) String() string {
+	s := fmt.Sprintf("%d records in flight on the edge %v", e.Records, e.Edge)
+	if e.Placed {
+		s += ", of which an end has no UID and could be told by its place in the program only while no operator came or went"
+	}
+	return s
+}
+
+// matchEdges finds the program's edges for the records in flight, and those that have none.
+func (m *Metadata) matchEdges(p Program) (matched []*MatchedEdge, lost []LostEdge) {
 	records, same := m.recordsOf(), m.sameOperators(p)
 	for _, f := range m.inFlight() {
 		i := slices.IndexFunc(p.Edges, func(e ProgramEdge) bool { return e.Edge == f.Edge })
 		placed := slices.Contains(p.Places, f.From) || slices.Contains(p.Places, f.To)
 		switch {
 		case i < 0:
-			unmatched = append(unmatched, fmt.Sprintf("%d records in flight on the edge %v", f.records, f.Edge))
+			lost = append(lost, LostEdge{Edge: f.Edge, Records: f.records})
 		case placed && !same:
-			unmatched = append(unmatched, fmt.Sprintf("%d records in flight on the edge %v, of which an end has no UID and could be told "+
-				"by its place in the program only while no operator came or went", f.records, f.Edge))
+			lost = append(lost, LostEdge{Edge: f.Edge, Records: f.records, Placed: true})
 		default:
-			matched = append(matched, &MatchedEdge{ProgramEdge: p.Edges[i], Written: records[f.Edge], arrived: f.arrived, held: f.held})
+			matched = append(matched, &MatchedEdge{ProgramEdge: p.Edges[i], Written: records[f.Edge], Records: f.records, arrived: f.arrived, held: f.held})
 		}
 	}
-	return matched, unmatched
+	return matched, lost
 }
 
 // sameOperators is true where the program has just the operators of the checkpoint.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weirstream/weir/internal/base"
 )
 
 // Program is what a job has that may take state back.
@@ -26,41 +24,23 @@ type Match struct {
 	Hooks     map[string]*Hook
 	// Edges are the program's edges with records in flight.
 	Edges []*MatchedEdge
-	// Dropped names the state that nobody takes, for the log.
-	Dropped []string
+
+	// Below is the state that nobody takes: of operators, hooks and edges. Whether it may be dropped is for others to say.
+	LostOperators []*Operator
+	LostHooks     []*Hook
+	LostEdges     []LostEdge
 }
 
-// UnmatchedError says that a checkpoint has state that the program has no place for.
-type UnmatchedError struct {
-	ID base.CheckpointID
-	// Unmatched names each such operator, hook and edge with what it has; Program are the program's UIDs.
-	Unmatched, Program []string
-	// InFlight: there are records in flight among it.
-	InFlight bool
-}
-
-func (e *UnmatchedError) Error() string {
-	hint := ""
-	if e.InFlight {
-		hint = "Restore the program that the records were in flight in, or restore from a savepoint: it has none. "
-	}
-	return fmt.Sprintf("snapshot: checkpoint %d has state that the program has no place for: %s. The program's UIDs are: %s. %s"+
-		"Give an operator that was renamed its old UID back; to drop the state, allow it with --allowNonRestoredState "+
-		"(execution.state-recovery.ignore-unclaimed-state: true)", e.ID, strings.Join(e.Unmatched, "; "), strings.Join(e.Program, ", "), hint)
-}
-
-// Match finds the program's operators, edges and hooks in the checkpoint. State that nobody takes is an
-// *UnmatchedError, or is dropped when that is allowed; operators without state may go.
-func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
+// Match finds the program's operators, edges and hooks in the checkpoint. Operators without state may go: they are not lost.
+func (m *Metadata) Match(p Program) *Match {
 	match := &Match{Operators: map[string]*Operator{}, Hooks: map[string]*Hook{}}
-	var unmatched []string
 	for i := range m.Operators {
 		o := &m.Operators[i]
 		switch {
 		case slices.Contains(p.Operators, o.UID):
 			match.Operators[o.UID] = o
-		case o.hasOwnState():
-			unmatched = append(unmatched, o.inventory())
+		case o.HasOwnState():
+			match.LostOperators = append(match.LostOperators, o)
 		}
 	}
 	for i := range m.Hooks {
@@ -68,21 +48,30 @@ func (m *Metadata) Match(p Program, allowNonRestored bool) (*Match, error) {
 		if slices.Contains(p.Hooks, h.ID) {
 			match.Hooks[h.ID] = h
 		} else {
-			unmatched = append(unmatched, fmt.Sprintf("master hook %q", h.ID))
+			match.LostHooks = append(match.LostHooks, h)
 		}
 	}
-	var lost []string
-	match.Edges, lost = m.matchEdges(p)
-	unmatched = append(unmatched, lost...)
-	if len(unmatched) > 0 && !allowNonRestored {
-		return nil, &UnmatchedError{ID: m.ID, Unmatched: unmatched, InFlight: len(lost) > 0, Program: slices.Sorted(slices.Values(p.Operators))}
-	}
-	match.Dropped = unmatched
-	return match, nil
+	match.Edges, match.LostEdges = m.matchEdges(p)
+	return match
 }
 
-// inventory names the operator and its states.
-func (o *Operator) inventory() string {
+// Lost names each operator, hook and edge that nobody takes back, with what it has.
+func (m *Match) Lost() []string {
+	var all []string
+	for _, o := range m.LostOperators {
+		all = append(all, fmt.Sprintf("%v with %s", o, o.Inventory()))
+	}
+	for _, h := range m.LostHooks {
+		all = append(all, fmt.Sprintf("master hook %q", h.ID))
+	}
+	for _, e := range m.LostEdges {
+		all = append(all, e.String())
+	}
+	return all
+}
+
+// Inventory names the operator's states.
+func (o *Operator) Inventory() string {
 	states := make([]string, 0, len(o.Schemas)+1)
 	for _, s := range o.Schemas {
 		if strings.HasPrefix(s.Name, "(") { // the engine's own
@@ -94,5 +83,42 @@ func (o *Operator) inventory() string {
 	if o.Coordinator != nil {
 		states = append(states, "coordinator")
 	}
-	return fmt.Sprintf("%v with %s", o, strings.Join(states, ", "))
+	return strings.Join(states, ", ")
+}
+
+// Renamed is the checkpoint with other UIDs for some of its operators: renamed has the new one of each old one. What the operators and
+// the edges between them have stays; m is left as it is. No new UID may be one that the checkpoint has.
+func (m *Metadata) Renamed(renamed map[string]string) *Metadata {
+	if len(renamed) == 0 {
+		return m
+	}
+	now := func(uid string) string {
+		if n, ok := renamed[uid]; ok {
+			return n
+		}
+		return uid
+	}
+	edge := func(e Edge) Edge {
+		e.From, e.To = now(e.From), now(e.To)
+		return e
+	}
+	other := *m
+	other.Operators = slices.Clone(m.Operators)
+	for i := range other.Operators {
+		o := &other.Operators[i]
+		o.UID = now(o.UID)
+		o.InFlight = slices.Clone(o.InFlight)
+		for j := range o.InFlight {
+			o.InFlight[j].Edge = edge(o.InFlight[j].Edge)
+		}
+		o.Subtasks = slices.Clone(o.Subtasks)
+		for j := range o.Subtasks {
+			s := &o.Subtasks[j]
+			s.InFlight = slices.Clone(s.InFlight)
+			for k := range s.InFlight {
+				s.InFlight[k].Edge = edge(s.InFlight[k].Edge)
+			}
+		}
+	}
+	return &other
 }

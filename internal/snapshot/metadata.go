@@ -91,8 +91,8 @@ func (s *Subtask) hasState() bool { return s.hasOwnState() || len(s.InFlight) > 
 
 func (s *Subtask) hasOwnState() bool { return len(s.Keyed)+len(s.Lists)+len(s.Rows) > 0 }
 
-// hasOwnState is HasState without records in flight, which belong to an edge.
-func (o *Operator) hasOwnState() bool {
+// HasOwnState is true where the operator has state. Records in flight are not its own: they belong to an edge.
+func (o *Operator) HasOwnState() bool {
 	return o.Coordinator != nil || slices.ContainsFunc(o.Subtasks, func(s Subtask) bool { return s.hasOwnState() })
 }
 

@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,28 +15,37 @@ import (
 func TestMatch(t *testing.T) {
 	m := sample()
 	all := Program{Operators: []string{"lines", "counts", "new"}, Hooks: []string{"log"}}
-	match, err := m.Match(all, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if match.Operators["counts"] != &m.Operators[1] || match.Operators["new"] != nil || match.Hooks["log"] != &m.Hooks[0] || match.Dropped != nil {
+	match := m.Match(all)
+	if match.Operators["counts"] != &m.Operators[1] || match.Operators["new"] != nil || match.Hooks["log"] != &m.Hooks[0] || match.Lost() != nil {
 		t.Errorf("%+v", match)
 	}
 	fewer := Program{Operators: []string{"tally", "lines"}}
 	m.Operators[1].Schemas = append(m.Operators[1].Schemas, StateSchema{Name: "(timers)", Kind: "timers"})
-	_, err = m.Match(fewer, false)
-	var unmatched *UnmatchedError
-	if !errors.As(err, &unmatched) {
-		t.Fatal(err)
+	match = m.Match(fewer)
+	lost := match.Lost()
+	want := []string{`operator "counts" (Count) with value "count", map "seen", timers`, `master hook "log"`}
+	if !slices.Equal(lost, want) || match.Operators["lines"] == nil {
+		t.Errorf("lost are %q", lost)
 	}
-	for _, want := range []string{`operator "counts" (Count) with value "count", map "seen", timers;`, `master hook "log"`, "UIDs are: lines, tally", "--allowNonRestoredState"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in: %v", want, err)
-		}
+}
+
+// TestRenamed: operators and the edges between them have their new UIDs, and the old metadata has the old ones.
+func TestRenamed(t *testing.T) {
+	m := newFlightWorld(rand.New(rand.NewPCG(2, 2)), InTurn, 1, 4, false).m
+	before := m.Encode()
+	n := m.Renamed(map[string]string{"b": "c", "gone": "d"})
+	if err := n.Validate(); err != nil {
+		t.Error(err)
 	}
-	match, err = m.Match(fewer, true)
-	if err != nil || len(match.Dropped) != 2 || match.Operators["lines"] == nil {
-		t.Errorf("%+v, %v", match, err)
+	p := Program{Operators: []string{"a", "c"}, Edges: []ProgramEdge{{EdgeSchema{Edge{From: "a", To: "c"}, `"long"`}, InTurn}}}
+	if match := n.Match(p); match.Lost() != nil || len(match.Edges) != 1 || match.Operators["c"] == nil {
+		t.Errorf("%+v", match)
+	}
+	if !bytes.Equal(before, m.Encode()) {
+		t.Error("the metadata itself was changed")
+	}
+	if same := m.Renamed(nil); same != m {
+		t.Error("nothing is renamed, but it is another")
 	}
 }
 

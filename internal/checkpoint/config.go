@@ -44,6 +44,9 @@ type Config struct {
 	// Retention says which completed checkpoints are deleted when the job ends; the default keeps none.
 	Retention Retention
 
+	// Whole: every checkpoint has all its bytes itself. The default refers to files of older ones for what has not changed since.
+	Whole bool
+
 	// AtLeastOnce: barriers block nothing; records may be counted twice after a restart, never lost. The default is exactly
 	// once.
 	AtLeastOnce bool

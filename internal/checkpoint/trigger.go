@@ -57,8 +57,11 @@ func (c *Coordinator) alignment(k Kind) Alignment {
 
 // base is the newest checkpoint of the job's own: its files may be referred to.
 func (c *Coordinator) base() base.CheckpointID {
+	if c.cfg.Whole {
+		return 0
+	}
 	for i := len(c.completed) - 1; i >= 0; i-- {
-		if d := c.completed[i]; !d.Kind.IsSavepoint() && !d.Keep {
+		if d := c.completed[i]; !d.Kind.IsSavepoint() && !d.Keep && !d.Apart {
 			return d.ID
 		}
 	}

@@ -42,6 +42,7 @@ func taskOptions(c *config.Config) task.Options {
 		BatchMost:       c.Get(config.BatchRecords),
 		WatermarksEvery: c.Get(config.WatermarkInterval),
 		Checkpointed:    e.Interval > 0,
+		Incremental:     !e.Whole && c.Storage() == config.FilesystemStorage,
 		PauseSources:    e.Interval > 0 && c.Get(config.PauseSources),
 	}
 }

@@ -19,6 +19,7 @@ func (c *Config) Checkpointing() checkpoint.Config {
 		TolerableFailures: c.Get(TolerableFailures),
 		Retained:          c.Get(Retained),
 		Retention:         retentions[c.Get(CheckpointRetention)],
+		Whole:             !c.Get(Incremental),
 		AtLeastOnce:       c.Get(CheckpointMode) == AtLeastOnce,
 		Unaligned:         c.Get(Unaligned),
 		AlignedTimeout:    c.Get(AlignedTimeout),

@@ -214,6 +214,17 @@ var AlignedTimeout = &Option[time.Duration]{
 	limit:   atLeast(durations, 0),
 }
 
+// Incremental is whether checkpoints refer to files of older ones.
+var Incremental = &Option[bool]{
+	Key:     "execution.checkpointing.incremental",
+	Aliases: []string{"state.backend.incremental"},
+	Default: true,
+	Doc: "A checkpoint writes only the keyed state that has changed since the last completed one, and refers to files of older ones in " +
+		"`<dir>/<job id>/shared/` for the rest. `false`: each checkpoint has all its bytes itself, in its own directory. Savepoints always do.",
+	Differs: "Flink's default is `false`, and only its RocksDB backend knows it.",
+	kind:    bools,
+}
+
 // InlineThreshold is the size up to which state lies in the metadata file.
 var InlineThreshold = &Option[MemorySize]{
 	Key:     "execution.checkpointing.data-inline-threshold",

@@ -16,6 +16,7 @@ import (
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/stats"
 	"github.com/weirstream/weir/internal/storage"
 )
 
@@ -209,7 +210,7 @@ func TestWhatIsNotClaimedIsNotTouched(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var first jobmaster.CheckpointStats
+			var first stats.Checkpoint
 			r, err := during(t, p.job(t, fs, from(location)), func(h *Handle) {
 				first = h.Status().Checkpoints.History[0]
 				<-h.Done()

@@ -108,7 +108,8 @@ func (m *Master) take(msg worker.Message) {
 		m.step(job.Relayed{Event: b.Event})
 	case worker.Asked:
 		m.readerAsked(msg.Exec, b.Payload)
-	case worker.Noted: // for who watches
+	case worker.Noted:
+		m.noted(msg.Exec, b)
 	default:
 		panic(fmt.Sprintf("jobmaster: unknown message %T", msg.Body))
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
-	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/job"
 )
 
@@ -110,18 +109,6 @@ func failureOf(err error) job.Failure {
 		return f
 	}
 	return job.Failure{Err: err}
-}
-
-// observe looks at what the machine hears.
-func (m *Master) observe(e job.Event) {
-	if r, ok := e.(job.TaskReported); ok {
-		m.lives.reported(r)
-	}
-	if r, ok := e.(job.Relayed); ok {
-		if a, ok := r.Event.(checkpoint.TaskAcked); ok {
-			m.stats.acked(a)
-		}
-	}
 }
 
 func taskStateOf(s job.TaskState) TaskState {

@@ -93,15 +93,6 @@ func write(w storage.Writer, name string, state []byte) (snapshot.Handle, error)
 	return o.Commit()
 }
 
-// sizeOf is the size of all states of a checkpoint, in bytes.
-func sizeOf(md *snapshot.Metadata) (bytes int64) {
-	_ = md.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error { // visit never fails
-		bytes += h.Size
-		return nil
-	})
-	return bytes
-}
-
 // completedOf is what the coordinator must know of a checkpoint that it has not taken.
 func completedOf(p Point) *checkpoint.Completed {
 	c := &checkpoint.Completed{ID: p.Metadata.ID, Location: p.Location, Wall: p.Metadata.Wall, Keep: p.Keep, Format: checkpoint.Native}

@@ -49,10 +49,13 @@ func (m *Master) performCheckpoint(a checkpoint.CoordinatorAction) {
 	case checkpoint.CreateLocation:
 		m.createLocation(a)
 	case checkpoint.SnapshotOperator:
+		m.asking(a.Token, a.ID, "the operator coordinator of "+m.options.Graph.Vertices[a.Vertex].Head().Label())
 		m.runners[a.Vertex].snapshot(a.Token, a.ID)
 	case checkpoint.SnapshotHook:
+		m.asking(a.Token, a.ID, fmt.Sprintf("master hook %q", m.options.Hooks[a.Hook].ID()))
 		m.snapshotHook(a)
 	case checkpoint.TriggerTasks:
+		m.stats.Triggered(a.Barrier.ID, time.Now())
 		for _, x := range a.Tasks {
 			m.send(x, worker.Trigger{Barrier: a.Barrier})
 		}
@@ -162,7 +165,7 @@ func (m *Master) writeMetadata(a checkpoint.WriteMetadata) {
 				m.points[a.Completed.ID] = Point{Metadata: metadata, Location: a.Completed.Location}
 			}
 			if err == nil {
-				m.stats.wrote(a.Completed.ID, sizeOf(metadata))
+				m.stats.Sealed(a.Completed.ID, metadata.Sizes())
 			}
 			m.step(job.Relayed{Event: checkpoint.MetadataWritten{Token: a.Token, Bytes: bytes, Err: err}})
 		}
@@ -186,7 +189,7 @@ func (m *Master) store(a checkpoint.Store) {
 // discard deletes a checkpoint that was given up or retired. Late files of one that was given up are deleted by deleting it
 // again; those of one that is not (its ID is not among the discarded) are left to the sweep of orphans.
 func (m *Master) discard(a checkpoint.Discard) {
-	m.stats.discarded(a.ID)
+	m.stats.Discarded(a.ID)
 	location := a.Location
 	if location == "" {
 		location = m.discarded.get(a.ID)

@@ -1,201 +1,93 @@
 package jobmaster
 
 import (
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/stats"
+	"github.com/weirstream/weir/internal/task"
+	"github.com/weirstream/weir/internal/worker"
 )
 
-// Statistics are counts and the last entries of the history of checkpoints, savepoints included.
-type Statistics struct {
-	Triggered, Completed, Failed int
-	// InProgress have begun and not ended.
-	InProgress int
-	// History is the last ones, oldest first.
-	History []CheckpointStats
-	// LatestCompleted, LatestSavepoint and LatestFailed may have left the history; nil: there was none. The first is no savepoint.
-	LatestCompleted, LatestSavepoint, LatestFailed *CheckpointStats
-	// Restored tells of the last restore.
-	Restored RestoredStats
-	// Sizes are of the last completed ones, oldest first.
-	Sizes []SizeStats
+// Here the statistics hear of what happens: of what the machine hears (observe), of what it wants done (perform), and of what tasks
+// tell of themselves (noted). Nothing depends on them.
+
+// observe looks at what the machine hears.
+func (m *Master) observe(e job.Event) {
+	switch e := e.(type) {
+	case job.TaskReported:
+		m.lives.reported(e)
+		m.observeStart(e)
+	case job.Relayed:
+		m.observeCheckpoint(e.Event)
+	}
 }
 
-// CheckpointStats is one entry of the history.
-type CheckpointStats struct {
-	ID       base.CheckpointID
-	Kind     checkpoint.Kind
-	Format   checkpoint.Format
-	What     checkpoint.Progress
-	Location string
-	Wall     time.Time     // when it was triggered
-	Duration time.Duration // until its end
-	Bytes    int64         // of all states
-	InFlight int64         // of them, bytes of records that the barriers overtook
-	Reason   checkpoint.Reason
-	Err      error
-	// Tasks is how many were to acknowledge, and Acked how many did. Acks has their parts, by base.Task; of one that did not, At is zero.
-	Tasks, Acked int
-	Acks         []AckStats
-	// Discarded: its files are deleted again, whether it was complete or given up.
-	Discarded bool
-}
-
-// AckStats is one task's part of a checkpoint.
-type AckStats struct {
-	At              time.Time
-	Bytes, InFlight int64
-}
-
-// LastAck is when the last task acknowledged; zero: none did.
-func (c *CheckpointStats) LastAck() (last time.Time) {
-	for i := range c.Acks {
-		if at := c.Acks[i].At; at.After(last) {
-			last = at
+func (m *Master) observeCheckpoint(e checkpoint.CoordinatorEvent) {
+	switch e := e.(type) {
+	case checkpoint.TaskAcked:
+		var size snapshot.Sizes
+		if t, ok := e.State.(*snapshot.TaskState); ok {
+			size = t.Sizes()
 		}
-	}
-	return last
-}
-
-// SizeStats is what one completed checkpoint came to.
-type SizeStats struct {
-	Bytes, InFlight int64
-	Duration        time.Duration
-}
-
-// RestoredStats is what a restore took.
-type RestoredStats struct {
-	Count    int // of restores; 0: there was none, and nothing else is set
-	ID       base.CheckpointID
-	Kind     checkpoint.Kind
-	Location string
-	At       time.Time
-}
-
-const (
-	// historyKept is Flink's web.checkpoints.history.
-	historyKept = 10
-	// sizesKept is how many checkpoints Flink's percentiles are taken over.
-	sizesKept = 10_000
-)
-
-// begun, acked, wrote, ended and discarded follow one checkpoint through the history.
-func (s *Statistics) begun(r checkpoint.Report, tasks int) {
-	s.Triggered++
-	s.InProgress++
-	s.History = append(s.History, CheckpointStats{ID: r.ID, Kind: r.Kind, Format: r.Format, What: r.What, Location: r.Location,
-		Wall: time.Unix(0, r.Wall), Tasks: r.Tasks, Acks: make([]AckStats, tasks)})
-	if len(s.History) > historyKept {
-		s.History = slices.Delete(s.History, 0, 1)
+		m.stats.Acknowledged(e, size, time.Now())
+	case checkpoint.OperatorSnapped:
+		m.answered(e.Token)
+	case checkpoint.HookSnapped:
+		m.answered(e.Token)
 	}
 }
 
-func (s *Statistics) acked(a checkpoint.TaskAcked) {
-	e := s.entry(a.ID)
-	if e == nil || e.What != checkpoint.Begun || !e.Acks[a.Exec.Task].At.IsZero() {
-		return
-	}
-	ack := AckStats{At: time.Now()}
-	if t, ok := a.State.(*snapshot.TaskState); ok {
-		ack.Bytes, ack.InFlight = bytesOf(t)
-	}
-	e.Acks[a.Exec.Task] = ack
-	e.Acked++
-	e.InFlight += ack.InFlight
+// question is an operator coordinator or a hook whose snapshot is waited for.
+type question struct {
+	id  base.CheckpointID
+	who string
 }
 
-func (s *Statistics) wrote(id base.CheckpointID, bytes int64) {
-	if e := s.entry(id); e != nil {
-		e.Bytes = bytes
-	}
+func (m *Master) asking(t checkpoint.Token, id base.CheckpointID, who string) {
+	m.questions[t] = question{id, who}
+	m.stats.Asked(id, who)
 }
 
-func (s *Statistics) ended(r checkpoint.Report) {
-	if r.What == checkpoint.Succeeded {
-		s.Completed++
-	} else {
-		s.Failed++
-	}
-	if r.ID == 0 {
-		return
-	}
-	s.InProgress--
-	e := s.entry(r.ID)
-	if e == nil {
-		return
-	}
-	e.What, e.Location, e.Wall, e.Duration, e.Reason, e.Err = r.What, r.Location, time.Unix(0, r.Wall), r.Duration, r.Reason, r.Err
-	latest := *e
-	switch {
-	case r.What == checkpoint.Failed:
-		s.LatestFailed = &latest
-		return
-	case r.Kind.IsSavepoint():
-		s.LatestSavepoint = &latest
+func (m *Master) answered(t checkpoint.Token) {
+	q := m.questions[t]
+	delete(m.questions, t)
+	m.stats.Answered(q.id, q.who)
+}
+
+// finished is whether a task takes no part in checkpoints any more.
+func (m *Master) finished(t base.Task) bool { return m.lives.tasks[t].State == TaskFinished }
+
+// noted hears what a task tells of itself.
+func (m *Master) noted(x base.Exec, n worker.Noted) {
+	now := time.Now()
+	switch n := n.Note.(type) {
+	case task.Aligning:
+		m.stats.Aligning(n.ID, x.Task, now)
+	case task.Writing:
+		m.stats.Writing(n.ID, x.Task, n.Metrics, now)
+	case task.Restored:
+		m.stats.Phased(x, phasesOf(n))
 	default:
-		s.LatestCompleted = &latest
-	}
-	s.sized(SizeStats{Bytes: e.Bytes, InFlight: e.InFlight, Duration: e.Duration})
-}
-
-// sized adds to the sizes. Copies share them: entries are never changed, and the first ones are left behind, not moved over.
-func (s *Statistics) sized(size SizeStats) {
-	s.Sizes = append(s.Sizes, size)
-	if len(s.Sizes) > sizesKept {
-		s.Sizes = s.Sizes[1:]
+		panic(fmt.Sprintf("jobmaster: unknown note %T", n))
 	}
 }
 
-func (s *Statistics) discarded(id base.CheckpointID) {
-	if e := s.entry(id); e != nil {
-		e.Discarded = true
-	}
+func phasesOf(n task.Restored) stats.Phases {
+	return stats.Phases{Read: n.Read, Restore: n.Restore, InFlight: n.InFlight, Open: n.Open, Bytes: n.Bytes}
 }
 
-func (s *Statistics) restored(c *checkpoint.Completed) {
-	s.Restored = RestoredStats{Count: s.Restored.Count + 1, ID: c.ID, Kind: c.Kind, Location: c.Location, At: time.Now()}
-}
-
-func (s *Statistics) entry(id base.CheckpointID) *CheckpointStats {
-	for i := range s.History {
-		if s.History[i].ID == id {
-			return &s.History[i]
+func (m *Master) observeStart(r job.TaskReported) {
+	switch r.State {
+	case job.TaskInitializing:
+		m.stats.Initializing(r.Exec, time.Now())
+	case job.TaskRunning:
+		if m.stats.Running(r.Exec, time.Now()) {
+			m.log.Info(m.stats.Restored.Explain(m.options.Graph))
 		}
 	}
-	return nil
-}
-
-// clone is a copy that nobody changes. What is complete nobody changes anyway.
-func (s *Statistics) clone() Statistics {
-	c := *s
-	c.History = slices.Clone(s.History)
-	for i := range c.History {
-		if e := &c.History[i]; e.What == checkpoint.Begun {
-			e.Acks = slices.Clone(e.Acks)
-		}
-	}
-	return c
-}
-
-// bytesOf is the size of what a task acknowledged, and of the records in flight in it.
-func bytesOf(t *snapshot.TaskState) (all, inFlight int64) {
-	for i := range t.Operators {
-		s := &t.Operators[i].Subtask
-		for _, h := range s.Keyed {
-			all += h.Size
-		}
-		for _, h := range s.Lists {
-			all += h.Size
-		}
-		for _, h := range s.Rows {
-			all += h.Size + h.Index.Size
-		}
-		for _, h := range s.InFlight {
-			inFlight += h.Size
-		}
-	}
-	return all + inFlight, inFlight
 }

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/job"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 // Status is what a job's master tells of the job.
 type Status struct {
 	job.Report
-	Checkpoints Statistics
+	Checkpoints stats.Checkpoints
 	// Tasks are the current executions, by base.Task.
 	Tasks []TaskStatus
 	// Since is when the job came into each status; zero: it did not.
@@ -27,16 +27,20 @@ type Status struct {
 func (m *Master) report(r checkpoint.Report) {
 	switch r.What {
 	case checkpoint.Begun:
-		m.stats.begun(r, m.options.Graph.Subtasks())
+		m.stats.Begun(r, m.options.Graph.Subtasks(), m.finished)
 		m.log.Info(fmt.Sprintf("Triggering checkpoint %d (type=%s) @ %d for job %s.", r.ID, typeOf(r), r.Wall/int64(time.Millisecond), m.options.ID))
 	case checkpoint.Succeeded:
-		m.stats.ended(r)
+		var bytes int64
+		args := []any{"kind", r.Kind.String(), "location", r.Location}
+		if c := m.stats.Closed(m.options.Graph, r, time.Now()); c != nil {
+			bytes = c.Sizes.New
+			args = append(args, "explanation", c.Explanation)
+		}
 		m.log.Info(fmt.Sprintf("Completed checkpoint %d for job %s (%d bytes, checkpointDuration=%d ms, finalizationTime=%d ms).", r.ID, m.options.ID,
-			m.bytes(r.ID), r.Duration.Milliseconds(), r.Finalize.Milliseconds()), "kind", r.Kind.String(), "location", r.Location)
+			bytes, r.Duration.Milliseconds(), r.Finalize.Milliseconds()), args...)
 		m.sweep()
 	case checkpoint.Failed:
-		m.stats.ended(r)
-		m.reportFailed(r)
+		m.reportFailed(r, m.stats.Closed(m.options.Graph, r, time.Now()))
 	}
 }
 
@@ -48,19 +52,15 @@ func typeOf(r checkpoint.Report) string {
 	return r.Kind.String()
 }
 
-func (m *Master) bytes(id base.CheckpointID) int64 {
-	if e := m.stats.entry(id); e != nil {
-		return e.Bytes
-	}
-	return 0
-}
-
 // reportFailed logs a failure: counted ones as warnings; as a line that a person wants those in which somebody's code failed, and
 // what a user has asked for; others are of the engine's own making, a pause or a restart.
-func (m *Master) reportFailed(r checkpoint.Report) {
+func (m *Master) reportFailed(r checkpoint.Report, c *stats.Checkpoint) {
 	args := []any{"reason", r.Reason.Message()}
 	if r.Err != nil {
 		args = append(args, "error", r.Err)
+	}
+	if c != nil {
+		args = append(args, "explanation", c.Explanation)
 	}
 	level := slog.LevelDebug
 	switch {
@@ -115,6 +115,6 @@ func (m *Master) Status() Status {
 }
 
 func (m *Master) status() Status {
-	return Status{Report: m.machine.Status(), Checkpoints: m.stats.clone(), Tasks: slices.Clone(m.lives.tasks), Since: m.lives.job,
+	return Status{Report: m.machine.Status(), Checkpoints: m.stats.Clone(), Tasks: slices.Clone(m.lives.tasks), Since: m.lives.job,
 		Exceptions: slices.Clone(m.lives.exceptions)}
 }

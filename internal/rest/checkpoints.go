@@ -10,7 +10,7 @@ import (
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/config"
 	"github.com/weirstream/weir/internal/graph"
-	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 type statisticsBody struct {
@@ -49,6 +49,26 @@ type restoredBody struct {
 	At        int64             `json:"restore_timestamp"`
 	Savepoint bool              `json:"is_savepoint"`
 	Path      string            `json:"external_path"`
+	// Weir's own.
+	Duration       int64               `json:"duration"` // until all tasks ran; -1: they do not yet
+	Explanation    string              `json:"explanation,omitempty"`
+	Initialization *initializationBody `json:"initialization"`
+}
+
+// initializationBody is what a restore was made of: of all tasks together, and the longest of any.
+type initializationBody struct {
+	Sum phasesBody `json:"sum"`
+	Max phasesBody `json:"max"`
+}
+
+// phasesBody is in milliseconds, and bytes.
+type phasesBody struct {
+	Wait     int64 `json:"wait"`
+	Read     int64 `json:"read"`
+	Restore  int64 `json:"restore"`
+	InFlight int64 `json:"in_flight"`
+	Open     int64 `json:"open"`
+	Bytes    int64 `json:"bytes"`
 }
 
 // sizesBody is what a checkpoint, and a vertex's part of one, came to.
@@ -79,6 +99,8 @@ type checkpointBody struct {
 	Discarded *bool                  `json:"discarded,omitempty"`
 	FailedAt  *int64                 `json:"failure_timestamp,omitempty"`
 	Failure   *string                `json:"failure_message,omitempty"`
+	// Explanation is Weir's own.
+	Explanation string `json:"explanation"`
 }
 
 // vertexShare is a vertex's part of a checkpoint.
@@ -122,7 +144,7 @@ func (s *Server) checkpointRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		b := bodyOf(c)
+		b := s.checkpointBody(c)
 		for _, v := range s.options.Graph.Vertices {
 			b.Tasks[vertexID(v)] = shareOf(c, v)
 		}
@@ -134,51 +156,71 @@ func (s *Server) checkpointRoutes() {
 func (s *Server) statistics(*http.Request) (any, error) {
 	c := s.options.Job.Status().Checkpoints
 	b := statisticsBody{
-		Counts:  countsBody{Restored: c.Restored.Count, Total: c.Completed + c.Failed + c.InProgress, InProgress: c.InProgress, Completed: c.Completed, Failed: c.Failed},
-		Summary: summarise(c.Sizes),
-		Latest:  latestBody{Completed: bodyOf(c.LatestCompleted), Savepoint: bodyOf(c.LatestSavepoint), Failed: bodyOf(c.LatestFailed)},
+		Counts:  countsBody{Restored: c.Restores, Total: c.Total(), InProgress: c.InProgress, Completed: c.Completed, Failed: c.Failed},
+		Summary: summarise(c.Summary),
+		Latest: latestBody{Completed: s.checkpointBody(c.LatestCompleted), Savepoint: s.checkpointBody(c.LatestSavepoint),
+			Failed: s.checkpointBody(c.LatestFailed)},
 		History: []*checkpointBody{},
 	}
-	if r := c.Restored; r.Count > 0 {
-		b.Latest.Restored = &restoredBody{ID: r.ID, At: r.At.UnixMilli(), Savepoint: r.Kind.IsSavepoint(), Path: uri(r.Location)}
+	if c.Restores > 0 {
+		b.Latest.Restored = s.restoredBody(&c.Restored)
 	}
 	for i := range c.History {
-		b.History = append(b.History, bodyOf(&c.History[len(c.History)-1-i]))
+		b.History = append(b.History, s.checkpointBody(&c.History[len(c.History)-1-i]))
 	}
 	return b, nil
 }
 
-// bodyOf tells of a checkpoint; nil: there is none.
-func bodyOf(c *jobmaster.CheckpointStats) *checkpointBody {
+func (s *Server) restoredBody(r *stats.Start) *restoredBody {
+	sum, most := r.Total()
+	b := &restoredBody{ID: r.ID, At: r.At.UnixMilli(), Savepoint: r.Kind.IsSavepoint(), Path: uri(r.Location), Duration: -1,
+		Initialization: &initializationBody{phasesOf(sum), phasesOf(most)}}
+	if r.Took > 0 {
+		b.Duration, b.Explanation = r.Took.Milliseconds(), r.Explain(s.options.Graph)
+	}
+	return b
+}
+
+func phasesOf(p stats.Phases) phasesBody {
+	return phasesBody{Wait: p.Wait.Milliseconds(), Read: p.Read.Milliseconds(), Restore: p.Restore.Milliseconds(), InFlight: p.InFlight.Milliseconds(),
+		Open: p.Open.Milliseconds(), Bytes: p.Bytes}
+}
+
+// checkpointBody tells of a checkpoint; nil: there is none.
+func (s *Server) checkpointBody(c *stats.Checkpoint) *checkpointBody {
 	if c == nil {
 		return nil
 	}
-	b := &checkpointBody{ID: c.ID, Savepoint: c.Kind.IsSavepoint(), Triggered: millis(c.Wall), Type: typeOf(c), Tasks: map[string]vertexShare{}}
+	b := &checkpointBody{ID: c.ID, Savepoint: c.Kind.IsSavepoint(), Triggered: millis(c.Wall), Type: typeOf(c), Tasks: map[string]vertexShare{},
+		Explanation: c.Explanation}
 	b.Status, b.Class = statusOf(c)
 	if b.Savepoint {
 		format := c.Format.String()
 		b.Format = &format
 	}
-	b.sizesBody = sizesBody{LastAck: -1, Checkpointed: c.Bytes, State: c.Bytes, Duration: c.Duration.Milliseconds(), Persisted: c.InFlight,
+	b.sizesBody = sizesBody{LastAck: -1, Checkpointed: c.Sizes.New, State: c.Sizes.State, Duration: -1, Processed: c.Processed(), Persisted: c.Persisted(),
 		Subtasks: c.Tasks, Acked: c.Acked}
 	if at := c.LastAck(); !at.IsZero() {
 		b.LastAck = at.UnixMilli()
 	}
+	if d := c.EndToEnd(); d >= 0 {
+		b.Duration = d.Milliseconds()
+	}
 	switch c.What {
 	case checkpoint.Begun:
-		b.Duration = time.Since(c.Wall).Milliseconds()
+		b.Explanation = stats.Explain(s.options.Graph, c, time.Now())
 	case checkpoint.Succeeded:
 		path := uri(c.Location)
 		b.Path, b.Discarded = &path, &c.Discarded
 	case checkpoint.Failed:
-		at, text := millis(c.Wall.Add(c.Duration)), (&checkpoint.DeclineError{Reason: c.Reason, Err: c.Err}).Error()
+		at, text := millis(c.Ended), (&checkpoint.DeclineError{Reason: c.Reason, Err: c.Err}).Error()
 		b.FailedAt, b.Failure = &at, &text
 	}
 	return b
 }
 
 // statusOf is the status of a checkpoint, and Flink's name of the class of what tells of it.
-func statusOf(c *jobmaster.CheckpointStats) (status, class string) {
+func statusOf(c *stats.Checkpoint) (status, class string) {
 	switch c.What {
 	case checkpoint.Succeeded:
 		return "COMPLETED", "completed"
@@ -188,61 +230,53 @@ func statusOf(c *jobmaster.CheckpointStats) (status, class string) {
 	return "IN_PROGRESS", "in_progress"
 }
 
-func typeOf(c *jobmaster.CheckpointStats) string {
+func typeOf(c *stats.Checkpoint) string {
 	switch {
 	case c.Kind.IsSynchronous():
 		return "SYNC_SAVEPOINT"
 	case c.Kind.IsSavepoint():
 		return "SAVEPOINT"
-	case c.InFlight > 0:
+	case c.Unaligned():
 		return "UNALIGNED_CHECKPOINT"
 	}
 	return "CHECKPOINT"
 }
 
 // checkpointOf is the checkpoint that a request names, as long as it is remembered.
-func (s *Server) checkpointOf(r *http.Request) (*jobmaster.CheckpointStats, error) {
+func (s *Server) checkpointOf(r *http.Request) (*stats.Checkpoint, error) {
 	text := r.PathValue("checkpointid")
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return nil, badRequest("Bad request, could not parse parameters: Cannot resolve path parameter (checkpointid) from value %q.", text)
 	}
-	c := s.options.Job.Status().Checkpoints
-	for i := range c.History {
-		if c.History[i].ID == base.CheckpointID(id) {
-			return &c.History[i], nil
-		}
-	}
-	for _, latest := range []*jobmaster.CheckpointStats{c.LatestCompleted, c.LatestSavepoint, c.LatestFailed} {
-		if latest != nil && latest.ID == base.CheckpointID(id) {
-			return latest, nil
-		}
+	all := s.options.Job.Status().Checkpoints
+	if c := all.Find(base.CheckpointID(id)); c != nil {
+		return c, nil
 	}
 	return nil, refuse(http.StatusNotFound, "Could not find checkpointing statistics for checkpoint %d.", id)
 }
 
 // shareOf is a vertex's part of a checkpoint.
-func shareOf(c *jobmaster.CheckpointStats, v *graph.Vertex) vertexShare {
+func shareOf(c *stats.Checkpoint, v *graph.Vertex) vertexShare {
 	status, _ := statusOf(c)
-	b := vertexShare{ID: c.ID, Status: status, sizesBody: sizesBody{LastAck: -1, Subtasks: v.Parallelism}}
-	for _, a := range acksOf(c, v) {
-		if a.At.IsZero() {
+	b := vertexShare{ID: c.ID, Status: status, sizesBody: sizesBody{LastAck: -1, Duration: -1, Subtasks: v.Parallelism}}
+	for _, p := range partsOf(c, v) {
+		if !p.Acked() {
 			continue
 		}
 		b.Acked++
-		b.LastAck = max(b.LastAck, a.At.UnixMilli())
-		b.State += a.Bytes
-		b.Persisted += a.InFlight
-	}
-	b.Checkpointed = b.State
-	if b.LastAck >= 0 {
-		b.Duration = max(0, b.LastAck-millis(c.Wall))
+		b.LastAck = max(b.LastAck, p.Since.UnixMilli())
+		b.Duration = max(b.Duration, c.After(&p).Milliseconds())
+		b.Checkpointed += p.New
+		b.State += p.State
+		b.Processed += p.Processed
+		b.Persisted += p.Persisted
 	}
 	return b
 }
 
-func acksOf(c *jobmaster.CheckpointStats, v *graph.Vertex) []jobmaster.AckStats {
-	return c.Acks[v.First : v.First+base.Task(v.Parallelism)]
+func partsOf(c *stats.Checkpoint, v *graph.Vertex) []stats.Part {
+	return c.Parts[v.First : v.First+base.Task(v.Parallelism)]
 }
 
 func (s *Server) checkpointConfig(*http.Request) (any, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 // metricBody is a metric; in the list of all of them it has no value.
@@ -24,20 +25,28 @@ var jobMetrics = []struct {
 	{"numRestarts", func(s jobmaster.Status) string { return strconv.Itoa(s.Restarts) }},
 	{"uptime", func(s jobmaster.Status) string { return millisOf(uptime(s)) }},
 	{"totalNumberOfCheckpoints", func(s jobmaster.Status) string {
-		return strconv.Itoa(s.Checkpoints.Completed + s.Checkpoints.Failed + s.Checkpoints.InProgress)
+		return strconv.Itoa(s.Checkpoints.Total())
 	}},
 	{"numberOfInProgressCheckpoints", func(s jobmaster.Status) string { return strconv.Itoa(s.Checkpoints.InProgress) }},
 	{"numberOfCompletedCheckpoints", func(s jobmaster.Status) string { return strconv.Itoa(s.Checkpoints.Completed) }},
 	{"numberOfFailedCheckpoints", func(s jobmaster.Status) string { return strconv.Itoa(s.Checkpoints.Failed) }},
-	{"lastCompletedCheckpointId", latestOr("-1", func(c *jobmaster.CheckpointStats) string { return strconv.FormatInt(int64(c.ID), 10) })},
-	{"lastCheckpointDuration", latestOr("-1", func(c *jobmaster.CheckpointStats) string { return millisOf(c.Duration) })},
-	{"lastCheckpointSize", latestOr("-1", func(c *jobmaster.CheckpointStats) string { return strconv.FormatInt(c.Bytes, 10) })},
-	{"lastCheckpointFullSize", latestOr("-1", func(c *jobmaster.CheckpointStats) string { return strconv.FormatInt(c.Bytes, 10) })},
-	{"lastCheckpointPersistedData", latestOr("-1", func(c *jobmaster.CheckpointStats) string { return strconv.FormatInt(c.InFlight, 10) })},
-	{"lastCheckpointExternalPath", latestOr("n/a", func(c *jobmaster.CheckpointStats) string { return uri(c.Location) })},
+	{"lastCompletedCheckpointId", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(int64(c.ID), 10) })},
+	{"lastCheckpointDuration", latestOr("-1", func(c *stats.Checkpoint) string { return millisOf(c.EndToEnd()) })},
+	{"lastCheckpointSize", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(c.Sizes.New, 10) })},
+	{"lastCheckpointFullSize", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(c.Sizes.State, 10) })},
+	{"lastCheckpointCompletedTimestamp", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(c.Ended.UnixMilli(), 10) })},
+	{"lastCheckpointRestoreTimestamp", func(s jobmaster.Status) string {
+		if s.Checkpoints.Restores == 0 {
+			return "-1"
+		}
+		return strconv.FormatInt(s.Checkpoints.Restored.At.UnixMilli(), 10)
+	}},
+	{"lastCheckpointProcessedData", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(c.Processed(), 10) })},
+	{"lastCheckpointPersistedData", latestOr("-1", func(c *stats.Checkpoint) string { return strconv.FormatInt(c.Persisted(), 10) })},
+	{"lastCheckpointExternalPath", latestOr("n/a", func(c *stats.Checkpoint) string { return uri(c.Location) })},
 }
 
-func latestOr(none string, value func(*jobmaster.CheckpointStats) string) func(jobmaster.Status) string {
+func latestOr(none string, value func(*stats.Checkpoint) string) func(jobmaster.Status) string {
 	return func(s jobmaster.Status) string {
 		if s.Checkpoints.LatestCompleted == nil {
 			return none

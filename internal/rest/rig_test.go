@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"github.com/weirstream/weir/internal/graph"
 	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/snapshot"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,18 +128,48 @@ func statusOfTest(g *graph.Job) jobmaster.Status {
 		t.Since[jobmaster.TaskCreated], t.Since[jobmaster.TaskDeploying] = at(1), at(2)
 		t.Since[jobmaster.TaskInitializing], t.Since[jobmaster.TaskRunning] = at(3), at(4)
 	}
-	acks := []jobmaster.AckStats{{At: at(105), Bytes: 5}, {At: at(106), Bytes: 7}, {At: at(107), Bytes: 100, InFlight: 20}, {At: at(109), Bytes: 300}}
-	done := jobmaster.CheckpointStats{ID: 1, What: checkpoint.Succeeded, Location: "/checkpoints/chk-1", Wall: at(100), Duration: 12 * time.Millisecond,
-		Bytes: 412, InFlight: 20, Tasks: 4, Acked: 4, Acks: acks, Discarded: true}
-	saved := done
-	saved.ID, saved.Kind, saved.Discarded = 2, checkpoint.Savepoint, false
-	failed := jobmaster.CheckpointStats{ID: 3, What: checkpoint.Failed, Wall: at(200), Duration: time.Second, Tasks: 4, Acks: make([]jobmaster.AckStats, 4),
-		Reason: checkpoint.Expired}
-	begun := jobmaster.CheckpointStats{ID: 4, What: checkpoint.Begun, Wall: at(300), Tasks: 4, Acked: 1, Acks: append(acks[:1:1], make([]jobmaster.AckStats, 3)...)}
-	s.Checkpoints = jobmaster.Statistics{Triggered: 4, Completed: 2, Failed: 1, InProgress: 1,
-		History: []jobmaster.CheckpointStats{done, saved, failed, begun}, LatestCompleted: &done, LatestSavepoint: &saved, LatestFailed: &failed,
-		Restored: jobmaster.RestoredStats{Count: 1, ID: 9, Kind: checkpoint.Savepoint, Location: "/savepoints/savepoint-1", At: at(5)},
-		Sizes:    []jobmaster.SizeStats{{Bytes: 412, Duration: 12 * time.Millisecond}, {Bytes: 413, Duration: 17 * time.Millisecond}}}
+	part := func(ms, bytes, inFlight int64, m checkpoint.AckMetrics) stats.Part {
+		m.Persisted = inFlight
+		return stats.Part{Stage: stats.Acked, Since: at(ms), Sizes: snapshot.Sizes{State: bytes, New: bytes - 1}, AckMetrics: m}
+	}
+	parts := []stats.Part{
+		part(105, 5, 0, checkpoint.AckMetrics{StartDelay: 2 * time.Millisecond, Async: 3 * time.Millisecond}),
+		part(106, 7, 0, checkpoint.AckMetrics{StartDelay: 3 * time.Millisecond, Async: 3 * time.Millisecond}),
+		part(107, 100, 20, checkpoint.AckMetrics{StartDelay: 3 * time.Millisecond, Alignment: 2 * time.Millisecond, Sync: time.Millisecond,
+			Async: 2 * time.Millisecond, Unaligned: true, First: 1, Last: 2}),
+		part(109, 300, 0, checkpoint.AckMetrics{StartDelay: 3 * time.Millisecond, Alignment: time.Millisecond, Sync: 2 * time.Millisecond,
+			Async: 4 * time.Millisecond, Processed: 64, Unaligned: true, First: 1, Last: 2}),
+	}
+	report := func(id base.CheckpointID, what checkpoint.Progress) checkpoint.Report {
+		return checkpoint.Report{ID: id, What: what, Tasks: 4, Wall: at(100).UnixNano(), Location: fmt.Sprint("/checkpoints/chk-", id), Exec: checkpoint.NoExec}
+	}
+	c := &s.Checkpoints
+	c.Restores, c.Restored = 1, stats.Start{ID: 9, Kind: checkpoint.Savepoint, Location: "/savepoints/savepoint-1", At: at(5), Took: 7 * time.Millisecond,
+		Tasks: []stats.TaskStart{{Took: 7 * time.Millisecond, Phases: stats.Phases{Wait: time.Millisecond, Read: 4 * time.Millisecond, Bytes: 1000}}}}
+	for id := base.CheckpointID(1); id <= 4; id++ {
+		r := report(id, checkpoint.Begun)
+		if id == 2 {
+			r.Kind = checkpoint.Savepoint
+		}
+		c.Begun(r, 4, func(base.Task) bool { return false })
+		c.Triggered(id, at(101))
+		for t, p := range parts {
+			if id <= 2 || id == 4 && t == 0 {
+				c.Acknowledged(checkpoint.TaskAcked{Exec: base.Exec{Task: base.Task(t)}, ID: id, Metrics: p.AckMetrics}, p.Sizes, p.Since)
+			}
+		}
+		if id == 3 {
+			c.Writing(3, 1, checkpoint.AckMetrics{StartDelay: 5 * time.Millisecond}, at(205))
+			r.Reason = checkpoint.Expired
+		}
+		if r.What, r.Duration = checkpoint.Succeeded, 12*time.Millisecond; id == 3 {
+			r.What = checkpoint.Failed
+		}
+		if id < 4 {
+			c.Closed(g, r, at(100+12*int64(id)))
+		}
+	}
+	c.Discarded(1)
 	s.Exceptions = []jobmaster.Exception{{Failure: job.Failure{Where: `task "count" (1/2)`, Exec: base.Exec{}, Err: errors.New("boom")}, At: at(50)}}
 	return s
 }

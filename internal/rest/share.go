@@ -3,7 +3,9 @@ package rest
 import (
 	"net/http"
 
-	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/graph"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 // shareDetails is a vertex's part of a checkpoint, subtask by subtask.
@@ -50,13 +52,13 @@ type subtaskShare struct {
 	Status       string            `json:"status"`
 }
 
-// subtaskDurations are not measured.
+// subtaskDurations are of the two parts of a snapshot.
 type subtaskDurations struct {
 	Sync  int64 `json:"sync"`
 	Async int64 `json:"async"`
 }
 
-// subtaskAlignment has what is measured of it: the records in flight.
+// subtaskAlignment is of the barriers; nothing is ever buffered.
 type subtaskAlignment struct {
 	Buffered  int64 `json:"buffered"`
 	Processed int64 `json:"processed"`
@@ -75,30 +77,55 @@ func (s *Server) ofVertexShare() {
 		if err != nil {
 			return nil, refuse(http.StatusNotFound, "There is no checkpoint statistics for task %s.", r.PathValue("vertexid"))
 		}
-		b := shareDetails{vertexShare: shareOf(c, v)}
-		var sizes, durations, persisted, zeros values
-		for i, a := range acksOf(c, v) {
-			b.Subtasks = append(b.Subtasks, subtaskShareOf(c, i, a))
-			if a.At.IsZero() {
-				continue
-			}
-			sizes, persisted, zeros = append(sizes, a.Bytes), append(persisted, a.InFlight), append(zeros, 0)
-			durations = append(durations, max(0, a.At.Sub(c.Wall).Milliseconds()))
-		}
-		none := zeros.extremes()
-		b.Summary = shareSummary{Checkpointed: sizes.extremes(), State: sizes.extremes(), Duration: durations.extremes(),
-			Checkpoint: durationsBody{none, none}, StartDelay: none,
-			Alignment: alignmentStats{Buffered: zeros.stats(), Processed: none, Persisted: persisted.extremes(), Duration: none}}
-		return b, nil
+		return detailsOf(c, v), nil
 	})
 }
 
-func subtaskShareOf(c *jobmaster.CheckpointStats, i int, a jobmaster.AckStats) subtaskShare {
-	if a.At.IsZero() {
+// detailsOf is a vertex's part with its subtasks.
+func detailsOf(c *stats.Checkpoint, v *graph.Vertex) shareDetails {
+	b := shareDetails{vertexShare: shareOf(c, v)}
+	var q shareQuantities
+	for i, p := range partsOf(c, v) {
+		b.Subtasks = append(b.Subtasks, subtaskShareOf(c, i, &p))
+		if p.Acked() {
+			q.add(c, &p)
+		}
+	}
+	b.Summary = q.summary()
+	return b
+}
+
+// shareQuantities are what the parts of a vertex came to, a value for each subtask that has acknowledged.
+type shareQuantities struct {
+	checkpointed, state, duration, sync, async, processed, persisted, alignment, delay []int64
+}
+
+func (q *shareQuantities) add(c *stats.Checkpoint, p *stats.Part) {
+	for _, v := range []struct {
+		to    *[]int64
+		value int64
+	}{{&q.checkpointed, p.New}, {&q.state, p.State}, {&q.duration, c.After(p).Milliseconds()}, {&q.sync, p.Sync.Milliseconds()}, {&q.async, p.Async.Milliseconds()},
+		{&q.processed, p.Processed}, {&q.persisted, p.Persisted}, {&q.alignment, p.Alignment.Milliseconds()}, {&q.delay, p.StartDelay.Milliseconds()}} {
+		*v.to = append(*v.to, v.value)
+	}
+}
+
+func (q *shareQuantities) summary() shareSummary {
+	of := func(values []int64) statsBody { return extremesOf(stats.Of(values...)) }
+	return shareSummary{Checkpointed: of(q.checkpointed), State: of(q.state), Duration: of(q.duration), Checkpoint: durationsBody{of(q.sync), of(q.async)},
+		Alignment:  alignmentStats{Buffered: buffered(len(q.state)), Processed: of(q.processed), Persisted: of(q.persisted), Duration: of(q.alignment)},
+		StartDelay: of(q.delay)}
+}
+
+// subtaskShareOf is a subtask's part. Aborted: it had taken its snapshot when the checkpoint was given up.
+func subtaskShareOf(c *stats.Checkpoint, i int, p *stats.Part) subtaskShare {
+	aborted := c.What == checkpoint.Failed && p.Stage == stats.Writing
+	if !p.Acked() && !aborted {
 		return subtaskShare{Class: "pending", Index: i, Status: "pending_or_failed"}
 	}
-	at, duration, zero, unaligned, aborted := a.At.UnixMilli(), max(0, a.At.Sub(c.Wall).Milliseconds()), int64(0), a.InFlight > 0, false
-	return subtaskShare{Class: "completed", Index: i, At: &at, Duration: &duration, Checkpointed: &a.Bytes, State: &a.Bytes,
-		Checkpoint: &subtaskDurations{}, Alignment: &subtaskAlignment{Persisted: a.InFlight}, StartDelay: &zero, Unaligned: &unaligned,
-		Aborted: &aborted, Status: "completed"}
+	at, duration, delay := p.Since.UnixMilli(), c.After(p).Milliseconds(), p.StartDelay.Milliseconds()
+	return subtaskShare{Class: "completed", Index: i, At: &at, Duration: &duration, Checkpointed: &p.New, State: &p.State,
+		Checkpoint: &subtaskDurations{Sync: p.Sync.Milliseconds(), Async: p.Async.Milliseconds()},
+		Alignment:  &subtaskAlignment{Processed: p.Processed, Persisted: p.Persisted, Duration: p.Alignment.Milliseconds()},
+		StartDelay: &delay, Unaligned: &p.Unaligned, Aborted: &aborted, Status: "completed"}
 }

@@ -2,10 +2,9 @@ package rest
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
-	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/stats"
 )
 
 // statsBody sums up values.
@@ -35,55 +34,25 @@ func (p percentile) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, f, 'f', -1, 64), nil
 }
 
-// values are to be summed up.
-type values []int64
-
-// stats sums up; without values all is 0, and the percentiles are none.
-func (v values) stats() statsBody {
-	if len(v) == 0 {
-		none := percentile(math.NaN())
-		return statsBody{P50: none, P90: none, P95: none, P99: none, P999: none}
-	}
-	sorted := slices.Sorted(slices.Values(v))
-	var sum int64
-	for _, x := range sorted {
-		sum += x
-	}
-	return statsBody{Min: sorted[0], Max: sorted[len(sorted)-1], Avg: sum / int64(len(sorted)), P50: at(sorted, 0.5), P90: at(sorted, 0.9),
-		P95: at(sorted, 0.95), P99: at(sorted, 0.99), P999: at(sorted, 0.999)}
+// statsOf sums up; without values all is 0, and the percentiles are none.
+func statsOf(q stats.Quantity) statsBody {
+	b := extremesOf(q)
+	p := q.Percentiles(0.5, 0.9, 0.95, 0.99, 0.999)
+	b.P50, b.P90, b.P95, b.P99, b.P999 = percentile(p[0]), percentile(p[1]), percentile(p[2]), percentile(p[3]), percentile(p[4])
+	return b
 }
 
-// extremes are the stats without percentiles: Flink has none of the subtasks of a checkpoint.
-func (v values) extremes() statsBody {
-	s := v.stats()
+// extremesOf are the stats without percentiles: Flink has none of the subtasks of a checkpoint.
+func extremesOf(q stats.Quantity) statsBody {
 	none := percentile(math.NaN())
-	s.P50, s.P90, s.P95, s.P99, s.P999 = none, none, none, none, none
-	return s
+	return statsBody{Min: q.Min, Max: q.Max, Avg: q.Mean(), P50: none, P90: none, P95: none, P99: none, P999: none}
 }
 
-// at is a percentile as Flink's library estimates it: between the two values at its place among n+1.
-func at(sorted []int64, p float64) percentile {
-	place := p * float64(len(sorted)+1)
-	i := int(place)
-	switch {
-	case i < 1:
-		return percentile(sorted[0])
-	case i >= len(sorted):
-		return percentile(sorted[len(sorted)-1])
-	}
-	low, high := float64(sorted[i-1]), float64(sorted[i])
-	return percentile(low + (place-float64(i))*(high-low))
+// summarise sums up the completed checkpoints.
+func summarise(s stats.Summary) summaryBody {
+	return summaryBody{Checkpointed: statsOf(s.New), State: statsOf(s.State), Duration: statsOf(s.Duration), Buffered: buffered(s.State.Count),
+		Processed: statsOf(s.Processed), Persisted: statsOf(s.Persisted)}
 }
 
-// summarise sums up the completed checkpoints. Flink's least, largest and mean are over all that ever were; these are over the last
-// ones, as the percentiles.
-func summarise(sizes []jobmaster.SizeStats) summaryBody {
-	var bytes, durations, persisted, zeros values
-	for _, s := range sizes {
-		bytes, durations = append(bytes, s.Bytes), append(durations, s.Duration.Milliseconds())
-		persisted, zeros = append(persisted, s.InFlight), append(zeros, 0)
-	}
-	none := zeros.stats()
-	return summaryBody{Checkpointed: bytes.stats(), State: bytes.stats(), Duration: durations.stats(), Buffered: none, Processed: none,
-		Persisted: persisted.stats()}
-}
+// buffered is a number that Flink has not counted for long: n zeros.
+func buffered(n int) statsBody { return statsOf(stats.Of(make([]int64, n)...)) }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/weirstream/weir/internal/stats"
 )
 
 // TestThrowable: the template's strings are replaced, each with its own length, and nothing else changes. That Java reads it, make
@@ -45,7 +47,7 @@ func TestJavaStrings(t *testing.T) {
 }
 
 func TestPercentiles(t *testing.T) {
-	if s := (values{19, 13, 16, 15}).stats(); s.Min != 13 || s.Max != 19 || s.Avg != 15 || s.P50 != 15.5 || s.P90 != 19 {
+	if s := statsOf(stats.Of(19, 13, 16, 15)); s.Min != 13 || s.Max != 19 || s.Avg != 15 || s.P50 != 15.5 || s.P90 != 19 {
 		t.Errorf("%+v", s)
 	}
 	for p, want := range map[percentile]string{15.5: "15.5", 7: "7.0", percentile(math.NaN()): `"NaN"`} {

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
@@ -62,6 +63,7 @@ type source[T any, S Split] struct {
 	seen      splitProgress
 	next      int64 // when Tick is due
 	idle      bool
+	idleAt    int   // records sent before it was idle
 	idleSince int64 // when Poll had emitted the last there was; 0: there was more
 }
 
@@ -69,6 +71,7 @@ func newSource[T any, S Split](s Source[T, S], w *Watermarks[T]) *source[T, S] {
 	o := &source[T, S]{from: s, marks: w}
 	o.ctx = &Context{}
 	o.seen.init()
+	o.seen.changed = o.hear
 	return o
 }
 
@@ -98,7 +101,7 @@ func (o *source[T, S]) Setup(rt *operator.Runtime) error {
 	}
 	if o.marks != nil {
 		o.out.Stamp(func(b *operator.Batch[T]) error {
-			o.marks.stamp(b.Values, b.Times, o.seen.current)
+			o.marks.stamp(b.Values, b.Times, &o.seen.current.progress)
 			return nil
 		})
 	}
@@ -178,8 +181,8 @@ func (o *source[T, S]) Poll(most int) (int, operator.Status, error) {
 		return 0, operator.Ended, err
 	}
 	emitted := o.out.Pending() || o.out.Sent() > sent // a full slice has been pushed already
-	if o.idle && emitted {
-		o.idle = false
+	if o.idle && (o.out.Pending() || o.out.Sent() > max(sent, o.idleAt)) {
+		o.idle, o.seen.whole.told = false, false
 		if err := o.out.Idle(false); err != nil {
 			return 0, operator.Ended, err
 		}
@@ -188,6 +191,26 @@ func (o *source[T, S]) Poll(most int) (int, operator.Status, error) {
 		return 0, operator.Ended, err
 	}
 	return o.out.Sent() - sent, operator.Status(status), o.rest(emitted, status)
+}
+
+// hear passes on what the reader itself says of time.
+func (o *source[T, S]) hear() {
+	if t := o.seen.watermark(o.late()); t > o.ctx.watermark {
+		o.ctx.watermark = t
+		o.out.Control(func(c operator.Control) error { return c.Watermark(t) })
+	}
+	if !o.idle && o.seen.resting() {
+		o.idle, o.idleAt = true, o.out.Sent()
+		o.out.Control(func(c operator.Control) error { return c.Idle(true) })
+	}
+}
+
+// late is how much the watermark stays behind.
+func (o *source[T, S]) late() time.Duration {
+	if o.marks == nil {
+		return 0
+	}
+	return o.marks.OutOfOrderness
 }
 
 // rest keeps the idle clock: it begins with the poll that leaves the reader with nothing more, and runs only from poll to
@@ -217,7 +240,7 @@ func (o *source[T, S]) Tick(now int64) error {
 		o.Runtime.Wake() // another Poll tells whether it still has nothing
 	}
 	o.seen.pass(o.Runtime.WatermarksEvery, o.marks.Idle)
-	if t := o.seen.watermark(o.marks.OutOfOrderness); t > o.ctx.watermark {
+	if t := o.seen.watermark(o.late()); t > o.ctx.watermark {
 		return o.core.Watermark(t)
 	}
 	return nil

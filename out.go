@@ -40,3 +40,22 @@ func (o Out[T]) SplitDone(id string) {
 		o.splits.finish(id)
 	}
 }
+
+// Watermark says, in a reader, that of the split at hand no record at or before t follows; without Split, of the whole reader. The source's
+// watermark follows at once, behind what was emitted, as far as the other splits allow. It is for inputs that carry their time in
+// themselves; most leave it to Watermarks.
+func (o Out[T]) Watermark(t time.Time) {
+	if o.splits != nil {
+		o.e.Push()
+		o.splits.reach(base.TimeOf(t))
+	}
+}
+
+// Idle says, in a reader, that the split at hand, or without Split the whole reader, holds watermarks back no more until it has a
+// record again.
+func (o Out[T]) Idle() {
+	if o.splits != nil {
+		o.e.Push()
+		o.splits.rest()
+	}
+}

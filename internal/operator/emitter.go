@@ -161,6 +161,13 @@ func (e *Emitter[T]) EndOfData(drained bool) error {
 	return e.control(func(c Control) error { return c.EndOfData(drained) })
 }
 
+// Control is for what is said in the middle of user code that hears no error: the next Flush returns it.
+func (e *Emitter[T]) Control(send func(Control) error) {
+	if err := e.control(send); e.hop.err == nil {
+		e.hop.err = err
+	}
+}
+
 func (e *Emitter[T]) control(send func(Control) error) error {
 	if err := e.Flush(); err != nil {
 		return err

@@ -1,0 +1,2 @@
+// Package weirtest tests jobs.
+package weirtest

@@ -176,8 +176,8 @@ func (d *JobDir) sweepOwn() error {
 	return err
 }
 
-// releaseShared removes the shared files that only the checkpoint at location had, whose metadata is m and durably gone. The caller
-// keeps the job from running in whose directory it lies. Files elsewhere are somebody's.
+// releaseShared removes the shared files that only the checkpoint at location had, whose metadata is m and durably gone; durably, because
+// nobody may look for them any more. The caller keeps the job from running in whose directory it lies. Files elsewhere are somebody's.
 func releaseShared(fsys FS, location string, m *snapshot.Metadata) error {
 	dir := path.Dir(location)
 	files := sharedFiles(dir, m)
@@ -202,7 +202,7 @@ func releaseShared(fsys FS, location string, m *snapshot.Metadata) error {
 			return err
 		}
 	}
-	return nil
+	return ignoreMissing(fsys.SyncDir(path.Join(dir, sharedName)))
 }
 
 // releaseForeign is releaseShared for another job's directory. Where that job runs, or cannot be kept from it, its own sweep will remove

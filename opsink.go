@@ -22,8 +22,11 @@ type SinkNode struct {
 	node *graph.Node
 }
 
-// UID gives the sink its identity: the state of a two-phase sink is found by it.
-func (s SinkNode) UID(id string) SinkNode { s.node.UID = id; return s }
+// UID gives the sink its identity: the state of a two-phase sink is found by it. was has the UIDs of older versions, as at Stream.UID.
+func (s SinkNode) UID(id string, was ...string) SinkNode {
+	s.node.UID, s.node.Was = id, was
+	return s
+}
 
 // Name gives the sink a name for people.
 func (s SinkNode) Name(n string) SinkNode { s.node.Name = n; return s }

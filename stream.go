@@ -24,8 +24,13 @@ type leg[T any] struct {
 	edge *operator.Edge[T]
 }
 
-// UID gives the operator its identity: its state is found by it, over all versions of the job.
-func (s Stream[T]) UID(id string) Stream[T] { s.node("UID").UID = id; return s }
+// UID gives the operator its identity: its state is found by it, over all versions of the job. Where it was another in older versions,
+// was has the old ones, the latest first: UID("new", "old") takes over what a snapshot has under "old", unless it has "new" too.
+func (s Stream[T]) UID(id string, was ...string) Stream[T] {
+	n := s.node("UID")
+	n.UID, n.Was = id, was
+	return s
+}
 
 // Name gives the operator a name for people.
 func (s Stream[T]) Name(n string) Stream[T] { s.node("Name").Name = n; return s }

@@ -109,6 +109,33 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// TestAliases: an old UID must lead to one operator.
+func TestAliases(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		set  func(a, b, c *Node)
+		want string // "": it is valid
+	}{
+		{"an alias", func(a, b, c *Node) { b.UID, b.Was = "new", []string{"old", "older"} }, ""},
+		{"its own uid", func(a, b, c *Node) { b.UID, b.Was = "new", []string{"new"} }, ""},
+		{"twice the same", func(a, b, c *Node) { b.UID, b.Was = "new", []string{"old", "old"} }, ""},
+		{"another's uid", func(a, b, c *Node) { a.UID, b.UID, b.Was = "a", "b", []string{"a"} }, `alias "a", which is the uid of "n0" (uid "a") (made at x.go:1)`},
+		{"a place that another has", func(a, b, c *Node) { b.UID, b.Was = "b", []string{"node-0"} }, `alias "node-0", which is the uid of "n0"`},
+		{"its own place", func(a, b, c *Node) { b.UID, b.Was = "b", []string{"node-1"} }, ""},
+		{"another's alias", func(a, b, c *Node) { a.UID, b.UID, a.Was, b.Was = "a", "b", []string{"x"}, []string{"y", "x"} }, `two operators have the alias "x"`},
+		{"nothing", func(a, b, c *Node) { b.UID, b.Was = "b", []string{""} }, "has an empty alias"},
+		{"no uid", func(a, b, c *Node) { b.Was = []string{"old"} }, "has old uids, but none now"},
+		{"a uid that is another's place", func(a, b, c *Node) { a.UID = "node-2" }, `the uid "node-2"`},
+	} {
+		l := line(Forward, Hash)
+		c.set(l.Nodes[0], l.Nodes[1], l.Nodes[2])
+		err := l.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
 func TestUnboundedInputs(t *testing.T) {
 	l := line(Forward, Hash)
 	if got := l.UnboundedInputs(); !got[2] {

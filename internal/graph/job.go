@@ -250,7 +250,7 @@ func (b *builder) hash() uint64 {
 	for _, v := range b.job.Vertices {
 		fmt.Fprintf(h, "vertex %d x %d\n", v.Index, v.Parallelism)
 		for _, n := range v.Nodes {
-			fmt.Fprintf(h, "node %d %d %q %q\n", n.ID, n.Kind, n.UID, n.Name)
+			fmt.Fprintf(h, "node %d %d %q %q %q\n", n.ID, n.Kind, n.UID, n.Was, n.Name)
 			for _, s := range n.Schemas {
 				fmt.Fprintf(h, "state %q\n", s)
 			}

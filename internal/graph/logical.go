@@ -119,15 +119,10 @@ func (l *Logical) Validate() error {
 	if len(l.Nodes) == 0 {
 		all = append(all, "the job is empty: call From on the environment before Execute")
 	}
-	uids := map[string]*Node{}
 	for _, n := range l.Nodes {
-		if other := uids[n.UID]; other != nil && n.UID != "" {
-			all = append(all, fmt.Sprintf("two operators have the uid %q: %s (made at %s) and %s (made at %s); state is found by uid, so each needs its own",
-				n.UID, other.Label(), other.Made, n.Label(), n.Made))
-		}
-		uids[n.UID] = n
 		all = append(all, n.problems()...)
 	}
+	all = append(all, l.uidProblems()...)
 	for _, n := range l.Nodes {
 		if n.Kind != Sink && !l.read(n.ID) {
 			all = append(all, fmt.Sprintf("nothing reads the output of %s (made at %s): end it with To(sink), e.g. To(weir.Discard[T]())", n.Label(), n.Made))
@@ -137,6 +132,37 @@ func (l *Logical) Validate() error {
 		return all
 	}
 	return nil
+}
+
+// uidProblems are UIDs and aliases that would find one state for two operators.
+func (l *Logical) uidProblems() (all Problems) {
+	made := func(n *Node) string { return fmt.Sprintf("%s (made at %s)", n.Label(), n.Made) }
+	uids, aliases := map[string]*Node{}, map[string]*Node{}
+	for _, n := range l.Nodes {
+		id := n.StateID()
+		if other := uids[id]; other != nil {
+			all = append(all, fmt.Sprintf("two operators have the uid %q: %s and %s; state is found by uid, so each needs its own", id, made(other), made(n)))
+		}
+		uids[id] = n
+	}
+	for _, n := range l.Nodes {
+		if n.UID == "" && len(n.Was) > 0 {
+			all = append(all, fmt.Sprintf("operator %s has old uids, but none now: UID takes the new one first", made(n)))
+		}
+		for _, was := range n.Was {
+			uid, alias := uids[was], aliases[was]
+			switch {
+			case was == "":
+				all = append(all, fmt.Sprintf("operator %s has an empty alias: UID takes the new uid first, then old ones", made(n)))
+			case uid != nil && uid != n:
+				all = append(all, fmt.Sprintf("operator %s has the alias %q, which is the uid of %s: what is stored under it is that one's", made(n), was, made(uid)))
+			case alias != nil && alias != n:
+				all = append(all, fmt.Sprintf("two operators have the alias %q: %s and %s; what is stored under it can go to only one", was, made(alias), made(n)))
+			}
+			aliases[was] = n
+		}
+	}
+	return all
 }
 
 func (n *Node) problems() (all Problems) {

@@ -24,6 +24,7 @@ func (m *Master) observe(e job.Event) {
 		m.observeStart(e)
 	case job.Relayed:
 		m.observeCheckpoint(e.Event)
+	default: // of what else happens the machine tells in its reports
 	}
 }
 
@@ -39,6 +40,7 @@ func (m *Master) observeCheckpoint(e checkpoint.CoordinatorEvent) {
 		m.answered(e.Token)
 	case checkpoint.HookSnapped:
 		m.answered(e.Token)
+	default: // of what else happens the coordinator tells in its reports
 	}
 }
 

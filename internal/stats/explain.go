@@ -61,7 +61,7 @@ type step struct {
 }
 
 // leastShare is the share of the whole duration that a step must have to be told beside the longest one.
-const leastShare = 0.1
+const leastShare = 0.05
 
 // stepsTold is how many steps are told at most.
 const stepsTold = 3
@@ -132,7 +132,7 @@ func (x *explainer) part(t base.Task, at time.Duration) time.Duration {
 	cut := min(at, p.StartDelay+p.Held)
 	synced := min(at, cut+p.Sync)
 	written := min(at, synced+p.Async)
-	x.step(at-written, who, "came to acknowledge only then: its code had not returned")
+	x.step(at-written, who, "was busy before it could acknowledge (its code had not returned)")
 	aligned := min(written, p.StartDelay+p.Alignment)
 	if p.Unaligned && aligned > synced {
 		x.step(written-aligned, who, x.writing(p))
@@ -163,7 +163,7 @@ func (x *explainer) barrier(t base.Task, at time.Duration) time.Duration {
 		}
 		l, sender := x.channel(t, on)
 		if l == nil {
-			x.step(at-x.c.Triggered, who, "came to its trigger only then: its code had not returned")
+			x.step(at-x.c.Triggered, who, "was busy before it took its trigger (its code had not returned)")
 			return min(at, x.c.Triggered)
 		}
 		from := l.From.First + base.Task(sender)
@@ -184,7 +184,7 @@ func (x *explainer) barrier(t base.Task, at time.Duration) time.Duration {
 func (x *explainer) held(t base.Task, at time.Duration) time.Duration {
 	p := &x.c.Parts[t]
 	first := min(at, p.StartDelay)
-	x.step(at-first, x.task(t), "waited for aligned barriers until they were allowed to overtake")
+	x.step(at-first, x.task(t), "waited for aligned barriers, until the time-out that lets them overtake")
 	return first
 }
 

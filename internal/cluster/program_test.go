@@ -250,7 +250,7 @@ func (o *numbers) Poll(int) (int, operator.Status, error) {
 	return 1, operator.Waiting, o.out.Flush()
 }
 
-func (o *numbers) Snapshot(base.CheckpointID) (operator.Part, error) { return part("splits", o.splits) }
+func (o *numbers) Snapshot(operator.Cut) (operator.Part, error) { return part("splits", o.splits) }
 
 func (o *numbers) Restore(r *operator.Restored) error {
 	return restore(r, func(decode func(any) error) error { return decode(&o.splits) })
@@ -278,7 +278,7 @@ func (o *count) Push(b *operator.Batch[int64]) error {
 	return o.out.Flush()
 }
 
-func (o *count) Snapshot(base.CheckpointID) (operator.Part, error) { return part("counts", o.counts) }
+func (o *count) Snapshot(operator.Cut) (operator.Part, error) { return part("counts", o.counts) }
 
 func (o *count) Restore(r *operator.Restored) error {
 	return restore(r, func(decode func(any) error) error {
@@ -313,8 +313,8 @@ func (o *writer) Push(b *operator.Batch[string]) error {
 	return nil
 }
 
-func (o *writer) Snapshot(id base.CheckpointID) (operator.Part, error) {
-	o.sealed = append(o.sealed, transaction{id, fmt.Sprintf("%d of %v", id, o.Runtime.Exec), slices.Clone(o.open)})
+func (o *writer) Snapshot(c operator.Cut) (operator.Part, error) {
+	o.sealed = append(o.sealed, transaction{c.ID, fmt.Sprintf("%d of %v", c.ID, o.Runtime.Exec), slices.Clone(o.open)})
 	o.open = nil
 	return part("sealed", o.sealed)
 }

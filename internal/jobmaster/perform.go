@@ -195,6 +195,8 @@ func (m *Master) discard(a checkpoint.Discard) {
 		location = m.discarded.get(a.ID)
 	} else {
 		m.discarded.put(a.ID, location)
+		_, completed := m.points[a.ID]
+		m.unswept = m.unswept || !completed // uploads of what was given up may come late
 		delete(m.points, a.ID)
 	}
 	m.startIO(func() func() {

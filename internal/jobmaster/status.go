@@ -34,7 +34,7 @@ func (m *Master) report(r checkpoint.Report) {
 		args := []any{"kind", r.Kind.String(), "location", r.Location}
 		if c := m.stats.Closed(m.options.Graph, r, time.Now()); c != nil {
 			bytes = c.Sizes.New
-			args = append(args, "explanation", c.Explanation)
+			args = append(args, "stateBytes", c.Sizes.State, "explanation", c.Explanation)
 		}
 		m.log.Info(fmt.Sprintf("Completed checkpoint %d for job %s (%d bytes, checkpointDuration=%d ms, finalizationTime=%d ms).", r.ID, m.options.ID,
 			bytes, r.Duration.Milliseconds(), r.Finalize.Milliseconds()), args...)

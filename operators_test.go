@@ -91,7 +91,7 @@ func TestASnapshotBetweenTimers(t *testing.T) {
 	if fired != sliceMost || !lagging.Behind() || after.mark != base.NoTime || len(after.records) != sliceMost {
 		t.Fatalf("after one slice %d timers have fired, behind %v, watermark %d", fired, lagging.Behind(), after.mark)
 	}
-	part, err := op.Snapshot(1)
+	part, err := op.Snapshot(operator.Cut{ID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

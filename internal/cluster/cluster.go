@@ -36,6 +36,9 @@ type Job struct {
 	// Started is called with the job as soon as it runs; nil: nobody wants to know.
 	Started func(*Handle)
 
+	// Instead is called in place of running the job, for who only wants to look at it; nil: it runs.
+	Instead func(Job) error
+
 	// Carry brings messages both ways between the master and the worker; nil: at once. Tests lose, double and hold back some.
 	Carry worker.Carrier
 }
@@ -56,6 +59,9 @@ type Result struct {
 // The error is nil where the job FINISHED. A job that FAILED has its first cause in the error; a ctx that is done cancels
 // the job, whose checkpoints stay as their retention has it, and the error wraps the cause of ctx.
 func Run(ctx context.Context, j Job) (Result, error) {
+	if j.Instead != nil {
+		return Result{}, j.Instead(j)
+	}
 	r, err := start(j)
 	if err != nil {
 		return Result{}, err

@@ -11,20 +11,23 @@ import (
 // Guarded is an output that can watch over what leaves it: every *Emitter.
 type Guarded interface {
 	// Guard has report hear of records that were changed after they were emitted: by the operator itself, which had kept what they
-	// refer to, or by one behind it in the same process. It is for tests: each record is encoded several times.
-	Guard(report func(error))
+	// refer to, or by one behind it in the same process. It looks whenever something more leaves, and when check is called. It is for
+	// tests: each record is encoded several times.
+	Guard(report func(error)) (check func())
 }
 
 // guardMost is how many of the records that left last a guard still knows.
 const guardMost = 64
 
 // Guard implements Guarded. Records of a type that refers to nothing, or that has no codec, cannot be changed, or not watched.
-func (e *Emitter[T]) Guard(report func(error)) {
+func (e *Emitter[T]) Guard(report func(error)) (check func()) {
 	c, err := codec.For[T]()
 	if err != nil || c.Flat() {
-		return
+		return func() {}
 	}
-	e.To(&guard[T]{codec: c, report: report})
+	g := &guard[T]{codec: c, report: report}
+	e.To(g)
+	return g.check
 }
 
 // guard is a receiver that keeps the records that came last, as they were given, with the hashes of their bytes then; each time it

@@ -88,6 +88,7 @@ func (m *Master) compare(b worker.Beat) {
 		if l == nil || l.exec != p.Exec {
 			continue
 		}
+		m.lives.counted(p.Exec, p.Counters)
 		switch l.up.Reached(p.Sent) {
 		case worker.Gap:
 			m.broke(l, l.up.Lost(false, p.Sent), p.State)
@@ -103,6 +104,7 @@ func (m *Master) compare(b worker.Beat) {
 func (m *Master) take(msg worker.Message) {
 	switch b := msg.Body.(type) {
 	case worker.Changed:
+		m.lives.counted(msg.Exec, b.Counters)
 		m.step(job.TaskReported{Exec: msg.Exec, State: stateOf(b.State), Err: b.Err, Permanent: permanent(b.Err)})
 	case worker.Reported:
 		m.step(job.Relayed{Event: b.Event})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/job"
+	"github.com/weirstream/weir/internal/task"
 )
 
 // TaskState is where an execution of a task is in its life, in Flink's words.
@@ -38,6 +39,8 @@ type TaskStatus struct {
 	State   TaskState
 	// Since is when it came into each state; zero: it did not.
 	Since [taskStates]time.Time
+	// Counters are as the task has last told: at each checkpoint, with each beat, and at its end.
+	Counters task.Counters
 }
 
 // Ended is when the execution came to its end; zero: it did not.
@@ -93,6 +96,12 @@ func (l *lives) canceling(x base.Exec) {
 func (l *lives) reported(r job.TaskReported) {
 	if t := &l.tasks[r.Exec.Task]; t.Attempt == r.Exec.Attempt {
 		t.enter(taskStateOf(r.State))
+	}
+}
+
+func (l *lives) counted(x base.Exec, c task.Counters) {
+	if t := &l.tasks[x.Task]; t.Attempt == x.Attempt {
+		t.Counters = c
 	}
 }
 

@@ -66,6 +66,7 @@ func (m *Master) finished(t base.Task) bool { return m.lives.tasks[t].State == T
 
 // noted hears what a task tells of itself.
 func (m *Master) noted(x base.Exec, n worker.Noted) {
+	m.lives.counted(x, n.Counters)
 	now := time.Now()
 	switch n := n.Note.(type) {
 	case task.Aligning:

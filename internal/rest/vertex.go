@@ -26,7 +26,7 @@ type vertexBody struct {
 	Metrics     ioMetrics      `json:"metrics"`
 }
 
-// ioMetrics are of a task or a vertex. Nobody counts them yet.
+// ioMetrics are of a task or a vertex, times in milliseconds.
 type ioMetrics struct {
 	ReadBytes      int64      `json:"read-bytes"`
 	ReadBytesAll   bool       `json:"read-bytes-complete"`
@@ -156,7 +156,7 @@ func together(counts map[string]int, tasks int) string {
 
 func (s *Server) vertexBody(v *graph.Vertex, tasks []jobmaster.TaskStatus, now time.Time) vertexBody {
 	b := vertexBody{ID: vertexID(v), Group: slotGroup, Name: v.Name, MaxParallel: base.KeyGroups, Parallelism: v.Parallelism, Start: -1,
-		Duration: -1, Tasks: countStates(tasks), Metrics: noMetrics}
+		Duration: -1, Tasks: countStates(tasks), Metrics: ioMetricsOf(tasks...)}
 	b.Status = together(b.Tasks, len(tasks))
 	ended := 0
 	for i := range tasks {
@@ -178,8 +178,23 @@ func (s *Server) vertexBody(v *graph.Vertex, tasks []jobmaster.TaskStatus, now t
 	return b
 }
 
-// noMetrics is complete: nothing more will come.
-var noMetrics = ioMetrics{ReadBytesAll: true, WriteBytesAll: true, ReadRecordsAll: true, WriteAll: true}
+// ioMetricsOf are those of some tasks. They are complete: nothing is left to ask for.
+func ioMetricsOf(tasks ...jobmaster.TaskStatus) ioMetrics {
+	m := ioMetrics{ReadBytesAll: true, WriteBytesAll: true, ReadRecordsAll: true, WriteAll: true}
+	var busy time.Duration
+	for i := range tasks {
+		c := &tasks[i].Counters
+		m.ReadRecords += c.ReadRecords
+		m.ReadBytes += c.ReadBytes
+		m.WriteRecords += c.WriteRecords
+		m.WriteBytes += c.WriteBytes
+		m.Backpressured += c.Backpressured.Milliseconds()
+		m.Idle += c.Idle.Milliseconds()
+		busy += c.Busy
+	}
+	m.Busy = percentile(busy.Milliseconds())
+	return m
+}
 
 // span is when a task began and ended, and how long it has run; -1: it did not.
 func span(t *jobmaster.TaskStatus, now time.Time) (start, end, duration int64) {
@@ -226,7 +241,7 @@ func (s *Server) subtask(r *http.Request, v *graph.Vertex) (any, error) {
 }
 
 func subtaskOf(i int, t *jobmaster.TaskStatus, now time.Time) subtaskBody {
-	b := subtaskBody{Subtask: i, Status: t.State.String(), Attempt: t.Attempt.Number(), Endpoint: worker, Manager: worker, Metrics: noMetrics,
+	b := subtaskBody{Subtask: i, Status: t.State.String(), Attempt: t.Attempt.Number(), Endpoint: worker, Manager: worker, Metrics: ioMetricsOf(*t),
 		Durations: map[string]int64{}}
 	b.Start, b.End, b.Duration = span(t, now)
 	b.StartToo = b.Start

@@ -45,6 +45,7 @@ func (t *Task) run() error {
 	t.loop.paused = t.spec.Options.PauseSources && t.spec.Restore != nil
 	t.loop.watermark = t.valve.combined
 	defer t.stopTimer()
+	t.look() // what came before was no turn
 	for !t.finished {
 		if t.canceled.Load() {
 			return errCanceled
@@ -65,7 +66,7 @@ func (t *Task) run() error {
 	return nil
 }
 
-// tell reads the clock, once a turn, and makes the next slice longer or shorter by the time that the last one took.
+// tell reads the clock, once a turn, counts the time of the last one, and makes the next slice longer or shorter by the time that the last one took.
 func (t *Task) tell() {
 	now := time.Now()
 	before := t.now
@@ -75,8 +76,7 @@ func (t *Task) tell() {
 	} else {
 		t.wall = now.UnixNano()
 	}
-	t.gauge.rested(t.loop.rest, t.now.Sub(before))
-	t.loop.rest = noRest
+	t.spent(t.now.Sub(before))
 	if t.loop.records > 0 {
 		t.adapt(t.now.Sub(before))
 		t.loop.records = 0

@@ -44,26 +44,28 @@ type Counters struct {
 	// ReadRecords and ReadBytes are of the batches taken from other tasks; WriteRecords and WriteBytes of those given to others, a batch as
 	// often as it was given away. Bytes are those that records take in memory, without what they point to.
 	ReadRecords, ReadBytes, WriteRecords, WriteBytes int64
-	// Idle is the time without anything to do, Backpressured the time in which no output had room.
-	Idle, Backpressured time.Duration
+	// Idle is the time without anything to do, Backpressured that in which an output had no room, and Busy all other: since records
+	// are taken, together until the last turn of the task's loop.
+	Busy, Idle, Backpressured time.Duration
 }
 
 // gauge is where a task counts. Any goroutine may read it; only the task's own writes.
 type gauge struct {
-	records, bytes      atomic.Int64 // taken
-	idle, backpressured atomic.Int64 // nanoseconds
+	records, bytes            atomic.Int64 // taken
+	busy, idle, backpressured atomic.Int64 // nanoseconds
+
+	waited time.Duration // of backpressured, in Send
 }
 
 // Counters are the task's, now. Any goroutine may call it.
 func (t *Task) Counters() Counters {
 	g := &t.gauge
-	c := Counters{ReadRecords: g.records.Load(), ReadBytes: g.bytes.Load(), Idle: time.Duration(g.idle.Load()),
+	c := Counters{ReadRecords: g.records.Load(), ReadBytes: g.bytes.Load(), Busy: time.Duration(g.busy.Load()), Idle: time.Duration(g.idle.Load()),
 		Backpressured: time.Duration(g.backpressured.Load())}
 	for _, p := range t.spec.Outputs {
 		records, bytes := p.Sent()
 		c.WriteRecords += records
 		c.WriteBytes += bytes
-		c.Backpressured += p.Waited()
 	}
 	return c
 }
@@ -77,15 +79,25 @@ const (
 	forRoom             // an output has none
 )
 
-// rested counts the time of a turn in which the task did nothing but wait.
-func (g *gauge) rested(why rest, spent time.Duration) {
-	switch why {
+// spent counts the time of the last turn.
+func (t *Task) spent(d time.Duration) {
+	g := &t.gauge
+	switch t.loop.rest {
 	case forWork:
-		g.idle.Add(int64(spent))
+		g.idle.Add(int64(d))
 	case forRoom:
-		g.backpressured.Add(int64(spent))
+		g.backpressured.Add(int64(d))
 	case noRest:
+		var waited time.Duration
+		for _, p := range t.spec.Outputs {
+			waited += p.Waited()
+		}
+		full := waited - g.waited
+		g.waited = waited
+		g.backpressured.Add(int64(full))
+		g.busy.Add(int64(max(0, d-full)))
 	}
+	t.loop.rest = noRest
 }
 
 // ---- checkpoints

@@ -21,6 +21,7 @@ type Task interface {
 	Complete(id base.CheckpointID)
 	Abort(id, latest base.CheckpointID)
 	Cancel()
+	Counters() task.Counters
 }
 
 // hosted is one execution on a worker, with its two links.
@@ -51,7 +52,7 @@ func (h *hosted) Changed(_ base.Exec, s task.State, err error) {
 		s, err = task.Failed, h.lost
 	}
 	h.state = s
-	h.sendLocked(Changed{State: s, Err: err})
+	h.sendLocked(Changed{State: s, Err: err, Counters: h.counters()})
 }
 
 // Report implements task.Up.
@@ -72,7 +73,7 @@ func (h *hosted) Ask(_ base.Exec, payload any) {
 func (h *hosted) Note(_ base.Exec, n task.Note) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sendLocked(Noted{Note: n})
+	h.sendLocked(Noted{Note: n, Counters: h.counters()})
 }
 
 func (h *hosted) sendLocked(body any) {
@@ -80,10 +81,18 @@ func (h *hosted) sendLocked(body any) {
 	h.worker.options.Carry(Message{Exec: h.exec, Number: h.sent, Body: body}, h.worker.options.Send)
 }
 
+// counters are the task's; of one that was refused before it was hosted there are none.
+func (h *hosted) counters() (c task.Counters) {
+	if h.task != nil {
+		c = h.task.Counters()
+	}
+	return c
+}
+
 func (h *hosted) progress() Progress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Progress{Exec: h.exec, Sent: h.sent, State: h.state}
+	return Progress{Exec: h.exec, Sent: h.sent, State: h.state, Counters: h.counters()}
 }
 
 // over is true after the last state.

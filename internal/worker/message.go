@@ -35,15 +35,19 @@ type (
 type (
 	// Changed is a new state of the task.
 	Changed struct {
-		State task.State
-		Err   error
+		State    task.State
+		Err      error
+		Counters task.Counters
 	}
 	// Reported is what a task, or the worker about one that it does not have, tells the checkpoint coordinator.
 	Reported struct{ Event checkpoint.CoordinatorEvent }
 	// Asked is a source reader's message to its operator coordinator.
 	Asked struct{ Payload any }
 	// Noted is something that a task tells of itself; nothing depends on it.
-	Noted struct{ Note task.Note }
+	Noted struct {
+		Note     task.Note
+		Counters task.Counters
+	}
 )
 
 // Beat is the body of a message in either direction that belongs to no link: how far the sender's links have come.
@@ -55,6 +59,8 @@ type Progress struct {
 	Sent uint64 // the number of the last message
 	// State is the task's last one, of links up: what a lost last message would have said.
 	State task.State
+	// Counters are the task's, of links up; nothing depends on them.
+	Counters task.Counters
 }
 
 // Carrier brings m to the other end by calling deliver: at once, for one that loses, doubles and delays nothing. Messages of

@@ -48,6 +48,7 @@ func (f *fakeTask) Event(payload any)                  { f.note("event %v", payl
 func (f *fakeTask) Complete(id base.CheckpointID)      { f.note("complete %d", id) }
 func (f *fakeTask) Abort(id, latest base.CheckpointID) { f.note("abort %d %d", id, latest) }
 func (f *fakeTask) Cancel()                            { f.once.Do(func() { close(f.stop) }) }
+func (f *fakeTask) Counters() task.Counters            { return task.Counters{ReadRecords: 7} }
 
 func (f *fakeTask) notes() string {
 	f.mu.Lock()
@@ -180,7 +181,7 @@ func TestBeatsSayHowFarTheLinksAre(t *testing.T) {
 		f.task.spec.Up.Ask(f.exec, "split, please")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		want := Beat{Links: []Progress{{Exec: f.exec, Sent: 2, State: task.Running}}}
+		want := Beat{Links: []Progress{{Exec: f.exec, Sent: 2, State: task.Running, Counters: task.Counters{ReadRecords: 7}}}}
 		if got := f.last(); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}

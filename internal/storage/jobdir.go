@@ -486,8 +486,5 @@ func (d *JobDir) Close() error {
 	if again {
 		return d.lock.Close()
 	}
-	if err := d.sweepOwn(); err != nil {
-		d.logger().Warn("Files that no checkpoint needs could not be deleted; the next run does it.", "dir", d.dir, "error", err)
-	}
-	return d.lock.Close()
+	return errors.Join(d.sweepOwn(), d.lock.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/snapshot"
 )
 
@@ -281,7 +282,7 @@ func (c change) check(t *testing.T) {
 	f := filesOf(t, old)
 	for _, canonical := range []bool{false, true} {
 		k := newKeyed[int64](t, allGroups, &now, map[string]binder{"s": c.is}, Spec{Name: "s"})
-		agrees(t, "check", CheckSchemas(operatorOf(old.Schemas()), k.Schemas(), false), c.fits)
+		agrees(t, "check", fit.States(operatorOf(old.Schemas()), k.Schemas(), false), c.fits)
 		agrees(t, fmt.Sprint("restore, canonical: ", canonical), restoreFiles(t, k, f, canonical), c.fits)
 	}
 }
@@ -324,14 +325,14 @@ func TestTheCheckFindsWhatTheRestoreFinds(t *testing.T) {
 				if c.dropped {
 					k.AllowDropped()
 				}
-				agrees(t, "check", CheckSchemas(operatorOf(old.Schemas()), k.Schemas(), c.dropped), c.fits)
+				agrees(t, "check", fit.States(operatorOf(old.Schemas()), k.Schemas(), c.dropped), c.fits)
 				agrees(t, fmt.Sprint("restore, canonical: ", canonical), restoreFiles(t, k, f, canonical), c.fits)
 			}
 		})
 	}
 	declaredOnly := operatorOf([]snapshot.StateSchema{{Name: "s", Kind: KindValue, Key: `"long"`, Value: `"long"`}})
 	declaredOnly.Subtasks[0].Keyed = nil
-	agrees(t, "nothing is stored", CheckSchemas(declaredOnly, nil, false), true)
+	agrees(t, "nothing is stored", fit.States(declaredOnly, nil, false), true)
 }
 
 func agrees(t *testing.T, what string, err error, fits bool) {

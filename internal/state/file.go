@@ -13,13 +13,14 @@ import (
 //
 //	magic | body | trailer | footer
 //
-// The body is blocks of keyed state, or the elements of operator state. The trailer has the schemas and says where in the
-// body is what; the footer, of fixed size, where the trailer is. So a file is written from beginning to end without going
-// back, and read from its end.
+// The body is pages of keyed state and the sections of their manifest, or the elements of operator state. The trailer has the
+// schemas and says where in the body is what; the footer, of fixed size, where the trailer is. So a file is written from
+// beginning to end without going back, and read from its end.
 
 const (
-	fileMagic   = "WEIRST\x01\x00" // name and version
-	footerBytes = 24               // trailer's offset and length, checksum of trailer and these, magic's first four bytes
+	fileMagic   = "WEIRST"
+	magicBytes  = len(fileMagic) + 2 // with the version
+	footerBytes = 24                 // trailer's offset and length, checksum of trailer and these, magic's first four bytes
 	footerMagic = "WSF1"
 )
 
@@ -42,8 +43,17 @@ type fileWriter struct {
 	buf []byte
 }
 
+// The versions of the format. Keyed state is written in the second, in which a file may refer to others, and read in both; of
+// operator state there is only the first.
+const (
+	version1 = 1
+	version2 = 2
+)
+
 // begin writes the magic.
-func (f *fileWriter) begin() error { return f.write([]byte(fileMagic)) }
+func (f *fileWriter) begin(version uint16) error {
+	return f.write(binary.LittleEndian.AppendUint16([]byte(fileMagic), version))
+}
 
 // write writes b at f.off.
 func (f *fileWriter) write(b []byte) error {
@@ -64,39 +74,47 @@ func (f *fileWriter) end(trailer []byte) error {
 	return f.write(append(trailer, footerMagic...))
 }
 
-// readTrailer checks the ends of a file, and returns the trailer and where the body ends.
-func readTrailer(r io.ReaderAt, size int64) (t *parser, bodyEnd int64, err error) {
-	if size < int64(len(fileMagic))+footerBytes {
-		return nil, 0, corrupt("%d bytes are too few", size)
+// fileEnd is what the ends of a file say.
+type fileEnd struct {
+	version uint16
+	trailer *parser
+	bodyEnd int64
+}
+
+// readEnd reads and checks the ends of a file.
+func readEnd(r io.ReaderAt, size int64) (e fileEnd, err error) {
+	if size < int64(magicBytes)+footerBytes {
+		return e, corrupt("%d bytes are too few", size)
 	}
-	var magic [len(fileMagic)]byte
+	var magic [magicBytes]byte
 	var footer [footerBytes]byte
 	if err := readFull(r, magic[:], 0); err != nil {
-		return nil, 0, err
+		return e, err
 	}
 	if err := readFull(r, footer[:], size-footerBytes); err != nil {
-		return nil, 0, err
+		return e, err
 	}
+	e.version = binary.LittleEndian.Uint16(magic[len(fileMagic):])
 	switch {
-	case string(magic[:6]) != fileMagic[:6] || string(footer[20:]) != footerMagic:
-		return nil, 0, corrupt("no state file, or cut short")
-	case string(magic[:]) != fileMagic:
-		return nil, 0, fmt.Errorf("state: the file has format version %d, this program reads version %d; use a newer one",
-			binary.LittleEndian.Uint16(magic[6:]), binary.LittleEndian.Uint16([]byte(fileMagic[6:])))
+	case string(magic[:len(fileMagic)]) != fileMagic || string(footer[20:]) != footerMagic:
+		return e, corrupt("no state file, or cut short")
+	case e.version != version1 && e.version != version2:
+		return e, fmt.Errorf("state: the file has format version %d, this program reads versions up to %d; use a newer one", e.version, version2)
 	}
 	at, n := binary.LittleEndian.Uint64(footer[:]), binary.LittleEndian.Uint64(footer[8:])
 	most := uint64(size) - footerBytes
-	if at < uint64(len(fileMagic)) || at > most || n != most-at {
-		return nil, 0, corrupt("the footer points outside the file")
+	if at < uint64(magicBytes) || at > most || n != most-at {
+		return e, corrupt("the footer points outside the file")
 	}
 	b := make([]byte, n+16)
 	if err := readFull(r, b, int64(at)); err != nil {
-		return nil, 0, err
+		return e, err
 	}
 	if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(footer[16:]) {
-		return nil, 0, corrupt("the trailer's checksum does not match")
+		return e, corrupt("the trailer's checksum does not match")
 	}
-	return &parser{b: b[:n]}, int64(at), nil
+	e.trailer, e.bodyEnd = &parser{b: b[:n]}, int64(at)
+	return e, nil
 }
 
 func readFull(r io.ReaderAt, b []byte, off int64) error {
@@ -108,6 +126,55 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 		return errShort
 	}
 	return fmt.Errorf("state: reading a state file: %w", err)
+}
+
+// A record is some bytes that carry their length and their checksum: a page, or a section of the manifest. So what is cut out of
+// the middle of a file can be read, and checked, alone.
+//
+//	record = length:uvarint crc:u32 bytes
+
+// record adds a record to f.buf, and says where in the file it will be.
+func (f *fileWriter) record(b []byte) (off int64, length uint32, err error) {
+	if len(b) > math.MaxUint32-recordHead {
+		return 0, 0, errTooLarge
+	}
+	start := len(f.buf)
+	f.buf = binary.AppendUvarint(f.buf, uint64(len(b)))
+	f.buf = binary.LittleEndian.AppendUint32(f.buf, crc32.Checksum(b, castagnoli))
+	f.buf = append(f.buf, b...)
+	off, length = f.off+int64(start), uint32(len(f.buf)-start)
+	if len(f.buf) >= blockBytes {
+		err = f.flush()
+	}
+	return off, length, err
+}
+
+// recordHead is the most bytes before those of a record.
+const recordHead = binary.MaxVarintLen64 + 4
+
+// flush writes f.buf.
+func (f *fileWriter) flush() error {
+	err := f.write(f.buf)
+	f.buf = f.buf[:0]
+	return err
+}
+
+// readRecord checks the record that src begins with, and returns its bytes and its whole length; more: src must have so many bytes
+// to hold it.
+func readRecord(src []byte) (b []byte, length, more int64, err error) {
+	n, size := binary.Uvarint(src)
+	if size <= 0 || n > math.MaxUint32 {
+		return nil, 0, 0, corrupt("a record's length makes no sense")
+	}
+	length = int64(size) + 4 + int64(n)
+	if length > int64(len(src)) {
+		return nil, 0, length, nil
+	}
+	b = src[size+4 : length]
+	if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(src[size:]) {
+		return nil, 0, 0, corrupt("a record's checksum does not match")
+	}
+	return b, length, 0, nil
 }
 
 // parser takes values off the front of b. After the first failure it yields zeros; err says what was wrong.

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,11 +29,11 @@ func FuzzRestoreKeyed(f *testing.F) {
 	})
 }
 
-// FuzzRestorePages: the bytes are a block whose checksum is right, so that what lies behind it is reached.
+// FuzzRestorePages: the bytes are a page whose checksum is right, so that what lies behind it is reached.
 func FuzzRestorePages(f *testing.F) {
 	s, k := goldenKeyed(f)
 	fillGolden(s, k)
-	e := tableEncoder{file: &fileWriter{w: new(bytes.Buffer)}, snapshot: k.Snapshot(0, 0), columns: k.columns, keys: k.encodeKeys}
+	e := tableEncoder{snapshot: k.Snapshot(0, 0), columns: k.columns, keys: k.encodeKeys}
 	for _, p := range e.snapshot.views[tableKeys].pages() {
 		b, err := e.encodePage(nil, p, p.live)
 		must(f, err)
@@ -42,7 +41,7 @@ func FuzzRestorePages(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, k := goldenKeyed(t)
-		file := fileWithBlock(k, b)
+		file := fileWithPage(t, k, b)
 		if err := k.Restore(inMemory(file), allGroups); err != nil {
 			return
 		}
@@ -51,34 +50,77 @@ func FuzzRestorePages(f *testing.F) {
 	})
 }
 
-// fileWithBlock is a state file with the schemas of k, and b as the only block.
-func fileWithBlock[K comparable](k *Keyed[K], b []byte) []byte {
+// fileWithPage is a state file with the schemas of k, and b as the only page of a root of one segment.
+func fileWithPage[K comparable](t *testing.T, k *Keyed[K], b []byte) []byte {
+	m := &manifest{number: 1}
+	m.tables[tableKeys].shift = 63
+	return fileOfManifest(t, k, m, func(w *fileWriter) {
+		off, length, err := w.record(b)
+		must(t, err)
+		m.tables[tableKeys].sections = []*section{newSection([]filePage{{0, extent{off, length, 1}}})}
+	})
+}
+
+// fileOfManifest is a state file with the schemas of k, of pages that write writes and the sections of m.
+func fileOfManifest[K comparable](t *testing.T, k *Keyed[K], m *manifest, write func(w *fileWriter)) []byte {
 	var file bytes.Buffer
 	w := fileWriter{w: &file}
-	trailer := k.Snapshot(0, 0).appendSchemas(nil)
-	only := block{last: ^uint64(0), off: int64(len(fileMagic)), length: len(b), crc: crc32.Checksum(b, castagnoli)}
-	if w.begin() == nil && w.write(b) == nil {
-		trailer = appendBlocks(appendBlocks(appendBlocks(trailer, []block{only}), nil), nil)
-		_ = w.end(trailer)
-	}
+	must(t, w.begin(version2))
+	write(&w)
+	must(t, m.writeSections(&w))
+	must(t, w.end(k.Snapshot(0, 0).appendTrailer(nil, m)))
 	return file.Bytes()
 }
 
-// FuzzTrailer: the bytes are a trailer whose checksum is right.
+// FuzzSection: the bytes are the record of a section whose checksum is right.
+func FuzzSection(f *testing.F) {
+	f.Add(appendSection(nil, 0, newSection([]filePage{{0, extent{8, 20, 1}}, {0, extent{28, 20, 1}}, {0, extent{99, 20, 2}}})))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, k := goldenKeyed(t)
+		fillGolden(s, k)
+		snap := k.Snapshot(0, 0)
+		var file bytes.Buffer
+		_, err := snap.WriteTo(&file)
+		must(t, err)
+		w := fileWriter{w: &file, off: int64(file.Len())} // the golden pages lie before, for its runs to hit
+		m := snap.manifest
+		at := extent{file: 1}
+		at.off, at.length, err = w.record(b)
+		must(t, err)
+		must(t, w.flush())
+		m.tables[tableKeys].sections = []*section{{at: at}}
+		must(t, w.end(snap.appendTrailer(nil, m)))
+		r, k := goldenKeyed(t)
+		if err := k.Restore(inMemory(file.Bytes()), allGroups); err == nil {
+			must(t, checkIndex(&k.index))
+			showKeyed(r, k)
+		}
+	})
+}
+
+// FuzzTrailer: the bytes are a trailer whose checksum is right, of either version.
 func FuzzTrailer(f *testing.F) {
 	for _, name := range []string{"keyed-v1.state", "operator-v1.state"} {
 		b := goldenFile(f, name)
-		at := binary.LittleEndian.Uint64(b[len(b)-footerBytes:])
-		f.Add(b[at : len(b)-footerBytes])
+		f.Add(trailerOf(b), uint16(version1))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
+	s, k := goldenKeyed(f)
+	fillGolden(s, k)
+	f.Add(trailerOf(fileOf(f, k.Snapshot(0, 0))), uint16(version2))
+	f.Fuzz(func(t *testing.T, b []byte, version uint16) {
 		var file bytes.Buffer
 		w := fileWriter{w: &file}
-		must(t, w.begin())
+		must(t, w.begin(version))
 		must(t, w.end(bytes.Clone(b)))
 		_, k := goldenKeyed(t)
 		_ = k.Restore(inMemory(file.Bytes()), allGroups)
 		s := newOpState(t)
 		_ = s.ops.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), snapshot.ListHandle{Name: "list", Offsets: []int64{8}})
 	})
+}
+
+// trailerOf is the trailer of a state file.
+func trailerOf(file []byte) []byte {
+	at := binary.LittleEndian.Uint64(file[len(file)-footerBytes:])
+	return file[at : len(file)-footerBytes]
 }

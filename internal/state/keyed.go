@@ -26,6 +26,8 @@ type Keyed[K comparable] struct {
 	within base.KeyGroupRange
 	timers [2]Timers[K] // processing, event
 
+	baselines baselines
+
 	allowDropped bool
 	dropped      []string // states that restores passed over
 }

@@ -113,7 +113,7 @@ func (s *OperatorSnapshot) Lists() (all []snapshot.ListHandle) {
 // WriteTo writes the snapshot as a state file.
 func (s *OperatorSnapshot) WriteTo(w io.Writer) (n int64, err error) {
 	f := &fileWriter{w: w}
-	if err := f.begin(); err != nil {
+	if err := f.begin(version1); err != nil {
 		return f.off, err
 	}
 	trailer := binary.AppendUvarint([]byte{fileOperator}, uint64(len(s.lists)))
@@ -186,11 +186,11 @@ func (o *Operator) Dropped() []string { return o.dropped }
 // Restore adds the elements of a stored list that list.Offsets names. It is called for each handle that falls to the
 // subtask, in the order in which the elements shall stand.
 func (o *Operator) Restore(r io.ReaderAt, size int64, list snapshot.ListHandle) error {
-	t, bodyEnd, err := readTrailer(r, size)
+	end, err := readEnd(r, size)
 	if err != nil {
 		return err
 	}
-	stored, blocks, err := findList(t, bodyEnd, list.Name)
+	stored, blocks, err := findList(end.trailer, end.bodyEnd, list.Name)
 	if err != nil {
 		return err
 	}

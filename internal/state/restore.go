@@ -3,8 +3,6 @@ package state
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"slices"
 
 	"github.com/weirstream/weir/internal/base"
@@ -17,32 +15,17 @@ func (k *Keyed[K]) AllowDropped() { k.allowDropped = true }
 // Dropped are the names of the states that Restore passed over.
 func (k *Keyed[K]) Dropped() []string { return k.dropped }
 
-// RestoreFile is the keyed state that one old subtask had in a checkpoint.
-type RestoreFile struct {
-	ID     base.CheckpointID
-	Handle snapshot.KeyedHandle
-	// Open reads one of the handle's files; each is opened once at most, when something of it is wanted. Who calls Restore closes
-	// them afterwards.
-	Open func(h snapshot.Handle) (io.ReaderAt, error)
-}
-
 // Restore merges what a state file, and those that it refers to, have within a range of key groups into the state, which is
 // open and new but for other calls of Restore: after a rescaling there is a file from each old subtask that had a part of the
 // range. Hashes outside the subtask's own range are passed over.
+//
+// Where a file is of just this range, and all comes back as it was, later checkpoints may be written upon the one restored.
 func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
-	r, err := from.Open(from.Handle.Handle)
+	f, err := from.open()
 	if err != nil {
 		return err
 	}
-	t, bodyEnd, err := readTrailer(r, from.Handle.Size)
-	if err != nil {
-		return err
-	}
-	f, err := parseKeyedTrailer(t, bodyEnd)
-	if err != nil {
-		return err
-	}
-	columns, err := k.match(f)
+	columns, err := k.match(f.keyedTrailer)
 	if err != nil {
 		return err
 	}
@@ -50,27 +33,65 @@ func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
 	if !ok {
 		return nil
 	}
-	d := restorer{r: r, columns: columns, stored: f.columns}
+	d := restorer{stored: f, columns: columns, whole: true}
 	d.least, d.most = within.Hashes()
 	if k.expires {
 		d.now = k.clock()
 	}
-	if err := d.restore(&k.table, f.tables[tableKeys], k.decodeKey); err != nil {
+	if from.ID != 0 && f.version == version2 && f.within == k.within && within == k.within && k.writesLike(f.keyedTrailer) {
+		d.manifest = f.manifest()
+	}
+	if err := d.restore(tableKeys, &k.table, k.decodeKey); err != nil {
 		return err
 	}
 	d.columns = nil
 	for i := range k.timers {
 		timers := &k.timers[i]
 		timers.stale = true
-		if err := d.restore(&timers.set.table, f.tables[tableProcessing+i], timers.decodeKey); err != nil {
+		if err := d.restore(tableProcessing+i, &timers.set.table, timers.decodeKey); err != nil {
 			return err
 		}
+	}
+	if d.manifest != nil && d.whole {
+		d.manifest.handle = from.Handle
+		k.buildUpon(from.ID, d.manifest)
 	}
 	return nil
 }
 
+// writesLike reports whether the file was written with the schemas that are declared: pages of the same bytes would be written now.
+func (k *Keyed[K]) writesLike(f *keyedTrailer) bool {
+	return f.key == k.codec.Codec().Schema() && slices.EqualFunc(f.columns, k.columns, func(f fileColumn, c column) bool {
+		return f.schema == c.schema() && f.stamped == (c.common().spec.TTL > 0)
+	})
+}
+
+// manifest is that of the file, whose sections are still to come.
+func (f *storedKeyed) manifest() *manifest {
+	m := &manifest{number: f.number, files: f.files.of}
+	if f.files.of[len(f.others)].handle.File == "" {
+		m.files = m.files[:len(f.others)]
+	}
+	for i, t := range f.tables {
+		m.tables[i] = tableManifest{shift: t.shift, base: t.base}
+	}
+	return m
+}
+
+// buildUpon makes what was restored from a checkpoint one that later ones may be written upon: what is written from now on is
+// written in newer epochs.
+func (k *Keyed[K]) buildUpon(id base.CheckpointID, m *manifest) {
+	var epochs [tables]epoch
+	for i, t := range []*table{&k.table, &k.timers[0].set.table, &k.timers[1].set.table} {
+		epochs[i] = t.cur.epoch
+		t.cur.epoch++
+		t.cur.leave(t.void, noKey)
+	}
+	k.baselines.add(id, 0, epochs).manifest.Store(m)
+}
+
 // match finds the declared column of each stored one; nil for one to pass over.
-func (k *Keyed[K]) match(f *keyedFile) ([]column, error) {
+func (k *Keyed[K]) match(f *keyedTrailer) ([]column, error) {
 	if err := k.readKeysAs(f.key); err != nil {
 		return nil, err
 	}
@@ -121,14 +142,14 @@ func (k *Keyed[K]) columnFor(name string, isStored func(name string) bool) colum
 	return nil
 }
 
-// restorer reads those blocks of a file that have a part of [least, most] into tables.
+// restorer reads those pages of a checkpoint that have a part of [least, most] into tables.
 type restorer struct {
-	r           io.ReaderAt
+	stored      *storedKeyed
 	least, most uint64
 	now         int64
-	stored      []fileColumn
-	columns     []column // of the table being restored, in the file's order; nil: pass over
-	buf         []byte
+	columns     []column  // of the table being restored, in the file's order; nil: pass over
+	manifest    *manifest // of what is restored; nil: not wanted
+	whole       bool      // every page came back as it was
 
 	table *table
 	key   keyDecoder
@@ -138,66 +159,90 @@ type restorer struct {
 // keyDecoder reads a key, takes a slot of p for it, and puts it there.
 type keyDecoder func(src []byte, p *page) (slot uint8, h uint64, rest []byte, err error)
 
-// restore reads a table's blocks.
-func (d *restorer) restore(t *table, blocks []block, key keyDecoder) error {
+// restore reads the pages of a table.
+func (d *restorer) restore(number int, t *table, key keyDecoder) error {
 	d.table, d.key = t, key
-	for _, b := range blocks {
-		if b.last < d.least || b.first > d.most {
-			continue
-		}
-		if cap(d.buf) < b.length {
-			d.buf = make([]byte, b.length)
-		}
-		src := d.buf[:b.length]
-		if err := readFull(d.r, src, b.off); err != nil {
-			return err
-		}
-		if crc32.Checksum(src, castagnoli) != b.crc {
-			return corrupt("the checksum of the block at %d does not match", b.off)
-		}
+	section := sectionBuilder{}
+	err := d.stored.pages(number, d.least, d.most, func(from storedPages) error {
+		src := from.bytes
 		for len(src) > 0 {
-			var err error
-			if src, err = d.restorePage(src); err != nil {
+			hash, p, rest, err := d.restorePage(src)
+			switch {
+			case err != nil:
 				return err
+			case hash < from.least || hash > from.most:
+				return corrupt("a page lies among those of another range")
+			case from.section != nil && len(rest) > 0:
+				return corrupt("a page has %d bytes too many", len(rest))
 			}
+			if d.manifest != nil {
+				section.add(&d.manifest.tables[number], from, placeOf(firstOf(p, hash), p.depth))
+			}
+			src = rest
 		}
+		return nil
+	})
+	if d.manifest != nil {
+		section.end(&d.manifest.tables[number])
 	}
-	return nil
+	return err
+}
+
+// sectionBuilder makes the sections of a manifest anew, while their pages are restored.
+type sectionBuilder struct {
+	from  *storedSection
+	pages []filePage
+}
+
+func (b *sectionBuilder) add(t *tableManifest, from storedPages, place uint64) {
+	if b.from != from.section {
+		b.end(t)
+		b.from = from.section
+	}
+	b.pages = append(b.pages, filePage{place, from.at})
+}
+
+func (b *sectionBuilder) end(t *tableManifest) {
+	if s := newSection(b.pages); s != nil {
+		s.at = b.from.at
+		t.put(b.from.segment, s)
+	}
+	b.pages = b.pages[:0]
 }
 
 // restorePage reads a page as an object of its own, and puts it into the table: whole, where it fits in the place of an
-// empty page, as nearly all do; else entry by entry.
-func (d *restorer) restorePage(src []byte) (rest []byte, err error) {
+// empty page, as nearly all do; else entry by entry. It returns the hash of one of its entries.
+func (d *restorer) restorePage(src []byte) (hash uint64, p *page, rest []byte, err error) {
 	if len(src) < 2 || src[0] > 64 || src[1] == 0 || src[1] > slotsPerPage {
-		return nil, corrupt("a page's head makes no sense")
+		return 0, nil, nil, corrupt("a page's head makes no sense")
 	}
 	t := d.table
-	p := t.lay.newPage(t.cur.epoch, src[0])
+	p = t.lay.newPage(t.cur.epoch, src[0])
 	slots := d.slots[:src[1]]
 	src = src[2:]
-	var hash uint64
 	whole := true
 	for n := range slots {
 		var h uint64
 		if slots[n], h, src, err = d.key(src, p); err != nil {
-			return nil, err
+			return 0, nil, nil, err
 		}
 		if n == 0 {
 			hash = h
 		} else if (h^hash)&^lowBits(p.depth) != 0 {
-			return nil, corrupt("a page has keys of another")
+			return 0, nil, nil, corrupt("a page has keys of another")
 		}
 		whole = whole && d.least <= h && h <= d.most
 	}
 	for i, c := range d.columns {
-		if src, err = d.restoreColumn(src, p, slots, c, d.stored[i].stamped); err != nil {
-			return nil, err
+		if src, err = d.restoreColumn(src, p, slots, c, d.stored.columns[i].stamped); err != nil {
+			return 0, nil, nil, err
 		}
 	}
 	if whole && t.isSettled(p) && t.adopt(hash, p) {
-		return src, nil
+		return hash, p, src, nil
 	}
-	return src, d.insertEach(p)
+	d.whole = false
+	return hash, p, src, d.insertEach(p)
 }
 
 // restoreColumn reads the values of one column to their slots in p.

@@ -67,15 +67,8 @@ func showKeyed[K comparable](s *everyState, k *Keyed[K]) map[string]string {
 func TestFormatVersion1IsRestored(t *testing.T) {
 	want, wantKeyed := goldenKeyed(t)
 	fillGolden(want, wantKeyed)
-	path := filepath.Join("testdata", "compat", "keyed-v1.state")
-	if *update {
-		must(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		must(t, os.WriteFile(path, fileOf(t, wantKeyed.Snapshot(0, 0)), 0o666))
-	}
-	file, err := os.ReadFile(path)
-	must(t, err)
 	got, k := goldenKeyed(t)
-	restoreFrom(t, k, file)
+	restoreFrom(t, k, goldenFile(t, "keyed-v1.state"))
 	for key, want := range showKeyed(want, wantKeyed) {
 		if got := showKeyed(got, k)[key]; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", key, got, want)

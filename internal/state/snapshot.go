@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"io"
 	"math"
 	"math/bits"
@@ -18,7 +17,7 @@ import (
 // goes on.
 type KeyedSnapshot struct {
 	now      int64 // what had expired then is not written
-	views    [3]*view
+	views    [tables]*view
 	columns  []column
 	schemas  []snapshot.StateSchema
 	encoders [3]func(dst []byte, p *page, mask bitmap) ([]byte, error) // of keys
@@ -26,6 +25,11 @@ type KeyedSnapshot struct {
 	expires  bool
 	entries  int
 	release  func()
+
+	within   base.KeyGroupRange
+	upon     *unchanged // nil: everything is written
+	baseline *baseline  // that the snapshot will be; nil: none
+	manifest *manifest  // of what was written
 }
 
 // The tables of a keyed state file, in their order.
@@ -41,7 +45,7 @@ const (
 // the checkpoint upon, which is complete and stays until this one has ended, need not be written again; 0: everything is
 // written.
 func (k *Keyed[K]) Snapshot(id, upon base.CheckpointID) *KeyedSnapshot {
-	s := &KeyedSnapshot{columns: k.columns, schemas: k.Schemas(), expires: k.expires}
+	s := &KeyedSnapshot{columns: k.columns, schemas: k.Schemas(), expires: k.expires, within: k.within}
 	if k.expires {
 		s.now = k.clock()
 	}
@@ -50,9 +54,13 @@ func (k *Keyed[K]) Snapshot(id, upon base.CheckpointID) *KeyedSnapshot {
 		t := &k.timers[i]
 		s.views[tableProcessing+i], s.encoders[tableProcessing+i], s.rows[tableProcessing+i] = t.set.view(), t.encode, t
 	}
-	for _, v := range s.views {
+	var epochs [tables]epoch
+	for i, v := range s.views {
 		s.entries += v.entries
+		epochs[i] = v.epoch
 	}
+	s.upon = k.baselines.upon(upon)
+	s.baseline = k.baselines.add(id, upon, epochs)
 	s.release = func() {
 		k.table.release(s.views[tableKeys])
 		for i := range k.timers {
@@ -65,97 +73,122 @@ func (k *Keyed[K]) Snapshot(id, upon base.CheckpointID) *KeyedSnapshot {
 // Empty reports that there is neither state nor a timer in it: nothing need be written.
 func (s *KeyedSnapshot) Empty() bool { return s.entries == 0 }
 
-// Refers are, after WriteTo, the files of the base that the new one refers to, in the order of the numbers it has for them.
-func (s *KeyedSnapshot) Refers() []snapshot.Handle { return nil }
-
-// Written says, on any goroutine, after WriteTo and before Release, where the file is now: a later checkpoint may refer to it.
-// Bytes that lie inline in the metadata are no file, and never referred to.
-func (s *KeyedSnapshot) Written(snapshot.Handle) {}
-
-// Forget says that the checkpoint was aborted: it will be the base of none.
-func (k *Keyed[K]) Forget(base.CheckpointID) {}
-
 // Release says, on the owner's goroutine, that the snapshot is read no more: from now on pages need not be copied for it.
 func (s *KeyedSnapshot) Release() { s.release() }
 
-// blockBytes is the size at which a block ends, with the page that reached it.
+// blockBytes is how much is written at once, and of operator state checked at once.
 const blockBytes = 128 << 10
 
-// block is where some pages in succession are in a file.
-type block struct {
-	first, last uint64 // hashes: the ends of the pages' ranges
-	off         int64
-	length      int
-	count       int // entries
-	crc         uint32
-}
-
-// WriteTo writes the snapshot as a state file.
+// WriteTo writes the snapshot as a state file: all of it, or what does not lie in the files of its base.
 func (s *KeyedSnapshot) WriteTo(w io.Writer) (n int64, err error) {
 	f := &fileWriter{w: w, buf: make([]byte, 0, blockBytes+blockBytes/4)}
-	if err := f.begin(); err != nil {
+	if err := f.begin(version2); err != nil {
 		return f.off, err
 	}
-	trailer := s.appendSchemas(nil)
-	for i, v := range s.views {
-		e := tableEncoder{file: f, snapshot: s, keys: s.encoders[i]}
+	m := s.newManifest()
+	for i := range m.tables {
+		e := tableEncoder{file: f, snapshot: s, number: i, own: m.number, keys: s.encoders[i]}
 		if i == tableKeys {
 			e.columns = s.columns
 		}
-		if err := e.encode(v); err != nil {
+		if m.tables[i], err = e.encode(s.views[i]); err != nil {
 			return f.off, err
 		}
-		trailer = appendBlocks(trailer, e.blocks)
 	}
-	err = f.end(trailer)
-	return f.off, err
+	if err := m.writeSections(f); err != nil {
+		return f.off, err
+	}
+	if err := f.end(s.appendTrailer(nil, m)); err != nil {
+		return f.off, err
+	}
+	s.manifest = m
+	return f.off, nil
+}
+
+// newManifest is the manifest that the snapshot gets, empty as yet.
+func (s *KeyedSnapshot) newManifest() *manifest {
+	if s.upon == nil {
+		return &manifest{number: 1}
+	}
+	s.upon.choose(&s.views)
+	return &manifest{number: s.upon.base.number + 1, files: s.upon.kept}
 }
 
 // tableEncoder writes the pages of one table.
 type tableEncoder struct {
 	file     *fileWriter
 	snapshot *KeyedSnapshot
+	number   int // of the table
+	own      fileNumber
 	columns  []column
 	keys     func(dst []byte, p *page, mask bitmap) ([]byte, error)
-	blocks   []block
-	open     block // the one that f.buf is filled for
+
+	page  []byte     // the one being encoded
+	pages []filePage // of the segment being encoded
 }
 
-func (e *tableEncoder) encode(v *view) (err error) {
-	f := e.file
-	f.buf = f.buf[:0]
-	for first, p := range v.pages() {
-		mask := e.living(p)
-		if mask == 0 {
-			continue
+// encode writes the pages that have changed, and says where all of them are.
+func (e *tableEncoder) encode(v *view) (t tableManifest, err error) {
+	t = tableManifest{entries: v.entries, shift: v.shift, base: v.base, sections: make([]*section, len(v.root))}
+	for i := range v.root {
+		s, ok := e.snapshot.upon.section(e.number, v, i)
+		if !ok {
+			if s, err = e.encodeSegment(v, i); err != nil {
+				return t, err
+			}
 		}
-		if len(f.buf) == 0 {
-			e.open = block{first: first, off: f.off}
+		t.sections[i] = s
+	}
+	return t, nil
+}
+
+// encodeSegment writes the pages of a segment that have changed.
+func (e *tableEncoder) encodeSegment(v *view, i int) (_ *section, err error) {
+	e.pages = e.pages[:0]
+	for first, p := range v.segment(i) {
+		at, ok := e.snapshot.upon.page(e.number, first, p)
+		if !ok {
+			if at, err = e.writePage(p); err != nil {
+				return nil, err
+			}
 		}
-		if f.buf, err = e.encodePage(f.buf, p, mask); err != nil {
-			return err
+		if at.length > 0 {
+			e.pages = append(e.pages, filePage{placeOf(first, p.depth), at})
 		}
-		e.open.last = first | lowBits(p.depth)
-		e.open.count += bits.OnesCount32(mask)
-		if len(f.buf) >= blockBytes {
-			if err := e.flush(); err != nil {
+	}
+	return newSection(e.pages), nil
+}
+
+// writePage writes a page as a record; one without entries that live is not written, and has no length.
+func (e *tableEncoder) writePage(p *page) (at extent, err error) {
+	mask := e.living(p)
+	if mask == 0 {
+		return at, nil
+	}
+	if e.page, err = e.encodePage(e.page[:0], p, mask); err != nil {
+		return at, err
+	}
+	at.file = e.own
+	at.off, at.length, err = e.file.record(e.page)
+	return at, err
+}
+
+// writeSections writes those sections that lie in no file yet, each as a record.
+func (m *manifest) writeSections(f *fileWriter) (err error) {
+	var b []byte
+	for i := range m.tables {
+		for segment, s := range m.tables[i].sections {
+			if s == nil || s.at.length > 0 {
+				continue
+			}
+			b = appendSection(b[:0], segment, s)
+			s.at.file = m.number
+			if s.at.off, s.at.length, err = f.record(b); err != nil {
 				return err
 			}
 		}
 	}
-	if len(f.buf) > 0 {
-		return e.flush()
-	}
-	return nil
-}
-
-func (e *tableEncoder) flush() error {
-	e.open.length = len(e.file.buf)
-	e.open.crc = crc32.Checksum(e.file.buf, castagnoli)
-	e.blocks = append(e.blocks, e.open)
-	err := e.file.write(e.file.buf)
-	e.file.buf = e.file.buf[:0]
-	return err
+	return f.flush()
 }
 
 // living are the entries of p to be written.

@@ -45,9 +45,17 @@ func (t *table) release(v *view) {
 func (v *view) pages() iter.Seq2[uint64, *page] {
 	return func(yield func(uint64, *page) bool) {
 		for i, s := range v.root {
-			if !s.walk((v.base+uint64(i))<<v.shift, v.bytes, yield) {
+			if !s.walk(v.first(i), v.bytes, yield) {
 				return
 			}
 		}
 	}
 }
+
+// segment are the pages of one segment of the root.
+func (v *view) segment(i int) iter.Seq2[uint64, *page] {
+	return func(yield func(uint64, *page) bool) { v.root[i].walk(v.first(i), v.bytes, yield) }
+}
+
+// first is the first hash of a segment's range.
+func (v *view) first(i int) uint64 { return (v.base + uint64(i)) << v.shift }

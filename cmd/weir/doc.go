@@ -12,6 +12,7 @@
 //	weir savepoint -d PATH
 //	weir stop [--savepointPath DIR] [--drain] [--type canonical|native] JOB
 //	weir checkpoint [--full] JOB
+//	weir checkpoints [--json] JOB [CHECKPOINT]
 //	weir cancel [-s DIR] JOB
 //	weir version
 //

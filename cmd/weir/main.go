@@ -44,7 +44,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(usageError)
-	root.AddCommand(newRun(), newList(), newSavepoint(), newStop(), newCancel(), newCheckpoint(), newVersion())
+	root.AddCommand(newRun(), newList(), newSavepoint(), newStop(), newCancel(), newCheckpoint(), newCheckpoints(), newVersion())
 	return root
 }
 
@@ -54,7 +54,7 @@ func withoutAction(c *cobra.Command, args []string) error {
 		_ = c.Help()
 		return errors.New("\nPlease specify an action.")
 	}
-	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\", \"list\", \"savepoint\", \"stop\", \"cancel\", \"checkpoint\" and \"version\".\n\n"+
+	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\", \"list\", \"savepoint\", \"stop\", \"cancel\", \"checkpoint\", \"checkpoints\" and \"version\".\n\n"+
 		"Specify the help option (-h or --help) to get help on the command.", args[0])
 }
 

@@ -13,11 +13,12 @@ import (
 	"github.com/weirstream/weir/internal/stats"
 )
 
-type statisticsBody struct {
-	Counts  countsBody        `json:"counts"`
-	Summary summaryBody       `json:"summary"`
-	Latest  latestBody        `json:"latest"`
-	History []*checkpointBody `json:"history"`
+// Statistics are a job's checkpoints.
+type Statistics struct {
+	Counts  countsBody    `json:"counts"`
+	Summary summaryBody   `json:"summary"`
+	Latest  latestBody    `json:"latest"`
+	History []*Checkpoint `json:"history"`
 }
 
 type countsBody struct {
@@ -29,19 +30,19 @@ type countsBody struct {
 }
 
 type summaryBody struct {
-	Checkpointed statsBody `json:"checkpointed_size"`
-	State        statsBody `json:"state_size"`
-	Duration     statsBody `json:"end_to_end_duration"`
-	Buffered     statsBody `json:"alignment_buffered"`
-	Processed    statsBody `json:"processed_data"`
-	Persisted    statsBody `json:"persisted_data"`
+	Checkpointed Summary `json:"checkpointed_size"`
+	State        Summary `json:"state_size"`
+	Duration     Summary `json:"end_to_end_duration"`
+	Buffered     Summary `json:"alignment_buffered"`
+	Processed    Summary `json:"processed_data"`
+	Persisted    Summary `json:"persisted_data"`
 }
 
 type latestBody struct {
-	Completed *checkpointBody `json:"completed"`
-	Savepoint *checkpointBody `json:"savepoint"`
-	Failed    *checkpointBody `json:"failed"`
-	Restored  *restoredBody   `json:"restored"`
+	Completed *Checkpoint   `json:"completed"`
+	Savepoint *Checkpoint   `json:"savepoint"`
+	Failed    *Checkpoint   `json:"failed"`
+	Restored  *restoredBody `json:"restored"`
 }
 
 type restoredBody struct {
@@ -84,8 +85,8 @@ type sizesBody struct {
 	Acked        int   `json:"num_acknowledged_subtasks"`
 }
 
-// checkpointBody is a checkpoint; the last fields are of one that completed, or of one that failed.
-type checkpointBody struct {
+// Checkpoint is a checkpoint or a savepoint; the last fields are of one that completed, or of one that failed.
+type Checkpoint struct {
 	Class     string            `json:"className"`
 	ID        base.CheckpointID `json:"id"`
 	Status    string            `json:"status"`
@@ -155,12 +156,12 @@ func (s *Server) checkpointRoutes() {
 
 func (s *Server) statistics(*http.Request) (any, error) {
 	c := s.options.Job.Status().Checkpoints
-	b := statisticsBody{
+	b := Statistics{
 		Counts:  countsBody{Restored: c.Restores, Total: c.Total(), InProgress: c.InProgress, Completed: c.Completed, Failed: c.Failed},
 		Summary: summarise(c.Summary),
 		Latest: latestBody{Completed: s.checkpointBody(c.LatestCompleted), Savepoint: s.checkpointBody(c.LatestSavepoint),
 			Failed: s.checkpointBody(c.LatestFailed)},
-		History: []*checkpointBody{},
+		History: []*Checkpoint{},
 	}
 	if c.Restores > 0 {
 		b.Latest.Restored = s.restoredBody(&c.Restored)
@@ -187,11 +188,11 @@ func phasesOf(p stats.Phases) phasesBody {
 }
 
 // checkpointBody tells of a checkpoint; nil: there is none.
-func (s *Server) checkpointBody(c *stats.Checkpoint) *checkpointBody {
+func (s *Server) checkpointBody(c *stats.Checkpoint) *Checkpoint {
 	if c == nil {
 		return nil
 	}
-	b := &checkpointBody{ID: c.ID, Savepoint: c.Kind.IsSavepoint(), Triggered: millis(c.Wall), Type: typeOf(c), Tasks: map[string]vertexShare{},
+	b := &Checkpoint{ID: c.ID, Savepoint: c.Kind.IsSavepoint(), Triggered: millis(c.Wall), Type: typeOf(c), Tasks: map[string]vertexShare{},
 		Explanation: c.Explanation}
 	b.Status, b.Class = statusOf(c)
 	if b.Savepoint {

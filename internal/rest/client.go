@@ -79,6 +79,33 @@ func (c *Client) CheckpointTimeout(ctx context.Context, job string) (time.Durati
 	return time.Duration(b.Timeout) * time.Millisecond, err
 }
 
+// Checkpoints are what a job remembers of its checkpoints.
+func (c *Client) Checkpoints(ctx context.Context, job string) (*Statistics, error) {
+	s := &Statistics{}
+	return s, c.call(ctx, "GET", "/jobs/"+job+"/checkpoints", nil, s)
+}
+
+// Checkpoint is one that the job remembers, with a part of each vertex.
+func (c *Client) Checkpoint(ctx context.Context, job, id string) (*Checkpoint, error) {
+	p := &Checkpoint{}
+	return p, c.call(ctx, "GET", "/jobs/"+job+"/checkpoints/details/"+id, nil, p)
+}
+
+// Share is a vertex's part of a checkpoint, subtask by subtask.
+func (c *Client) Share(ctx context.Context, job, id, vertex string) (*Share, error) {
+	s := &Share{}
+	return s, c.call(ctx, "GET", "/jobs/"+job+"/checkpoints/details/"+id+"/subtasks/"+vertex, nil, s)
+}
+
+// Vertices are those of a job, sources first.
+func (c *Client) Vertices(ctx context.Context, job string) ([]Vertex, error) {
+	var b struct {
+		Vertices []Vertex `json:"vertices"`
+	}
+	err := c.call(ctx, "GET", "/jobs/"+job, nil, &b)
+	return b.Vertices, err
+}
+
 // TriggerSavepoint begins a savepoint; AwaitSavepoint waits for it.
 func (c *Client) TriggerSavepoint(ctx context.Context, job string, o SavepointOrder) (trigger string, err error) {
 	f := format(o.Format)

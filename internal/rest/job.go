@@ -55,7 +55,7 @@ type jobBody struct {
 	MaxParallel  int              `json:"maxParallelism"`
 	Now          int64            `json:"now"`
 	Timestamps   map[string]int64 `json:"timestamps"`
-	Vertices     []vertexBody     `json:"vertices"`
+	Vertices     []Vertex         `json:"vertices"`
 	StatusCounts map[string]int   `json:"status-counts"`
 	Plan         planBody         `json:"plan"`
 	Pending      int              `json:"pending-operators"`

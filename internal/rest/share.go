@@ -8,36 +8,36 @@ import (
 	"github.com/weirstream/weir/internal/stats"
 )
 
-// shareDetails is a vertex's part of a checkpoint, subtask by subtask.
-type shareDetails struct {
+// Share is a vertex's part of a checkpoint, subtask by subtask.
+type Share struct {
 	vertexShare
 	Summary  shareSummary   `json:"summary"`
-	Subtasks []subtaskShare `json:"subtasks"`
+	Subtasks []SubtaskShare `json:"subtasks"`
 }
 
 type shareSummary struct {
-	Checkpointed statsBody      `json:"checkpointed_size"`
-	State        statsBody      `json:"state_size"`
-	Duration     statsBody      `json:"end_to_end_duration"`
+	Checkpointed Summary        `json:"checkpointed_size"`
+	State        Summary        `json:"state_size"`
+	Duration     Summary        `json:"end_to_end_duration"`
 	Checkpoint   durationsBody  `json:"checkpoint_duration"`
 	Alignment    alignmentStats `json:"alignment"`
-	StartDelay   statsBody      `json:"start_delay"`
+	StartDelay   Summary        `json:"start_delay"`
 }
 
 type durationsBody struct {
-	Sync  statsBody `json:"sync"`
-	Async statsBody `json:"async"`
+	Sync  Summary `json:"sync"`
+	Async Summary `json:"async"`
 }
 
 type alignmentStats struct {
-	Buffered  statsBody `json:"buffered"`
-	Processed statsBody `json:"processed"`
-	Persisted statsBody `json:"persisted"`
-	Duration  statsBody `json:"duration"`
+	Buffered  Summary `json:"buffered"`
+	Processed Summary `json:"processed"`
+	Persisted Summary `json:"persisted"`
+	Duration  Summary `json:"duration"`
 }
 
-// subtaskShare is one subtask's part; of one that has not acknowledged only the index is told.
-type subtaskShare struct {
+// SubtaskShare is one subtask's part; of one that has not acknowledged only the index is told.
+type SubtaskShare struct {
 	Class        string            `json:"className"`
 	Index        int               `json:"index"`
 	At           *int64            `json:"ack_timestamp,omitempty"`
@@ -82,8 +82,8 @@ func (s *Server) ofVertexShare() {
 }
 
 // detailsOf is a vertex's part with its subtasks.
-func detailsOf(c *stats.Checkpoint, v *graph.Vertex) shareDetails {
-	b := shareDetails{vertexShare: shareOf(c, v)}
+func detailsOf(c *stats.Checkpoint, v *graph.Vertex) Share {
+	b := Share{vertexShare: shareOf(c, v)}
 	var q shareQuantities
 	for i, p := range partsOf(c, v) {
 		b.Subtasks = append(b.Subtasks, subtaskShareOf(c, i, &p))
@@ -111,20 +111,20 @@ func (q *shareQuantities) add(c *stats.Checkpoint, p *stats.Part) {
 }
 
 func (q *shareQuantities) summary() shareSummary {
-	of := func(values []int64) statsBody { return extremesOf(stats.Of(values...)) }
+	of := func(values []int64) Summary { return extremesOf(stats.Of(values...)) }
 	return shareSummary{Checkpointed: of(q.checkpointed), State: of(q.state), Duration: of(q.duration), Checkpoint: durationsBody{of(q.sync), of(q.async)},
 		Alignment:  alignmentStats{Buffered: buffered(len(q.state)), Processed: of(q.processed), Persisted: of(q.persisted), Duration: of(q.alignment)},
 		StartDelay: of(q.delay)}
 }
 
 // subtaskShareOf is a subtask's part. Aborted: it had taken its snapshot when the checkpoint was given up.
-func subtaskShareOf(c *stats.Checkpoint, i int, p *stats.Part) subtaskShare {
+func subtaskShareOf(c *stats.Checkpoint, i int, p *stats.Part) SubtaskShare {
 	aborted := c.What == checkpoint.Failed && p.Stage == stats.Writing
 	if !p.Acked() && !aborted {
-		return subtaskShare{Class: "pending", Index: i, Status: "pending_or_failed"}
+		return SubtaskShare{Class: "pending", Index: i, Status: "pending_or_failed"}
 	}
 	at, duration, delay := p.Since.UnixMilli(), c.After(p).Milliseconds(), p.StartDelay.Milliseconds()
-	return subtaskShare{Class: "completed", Index: i, At: &at, Duration: &duration, Checkpointed: &p.New, State: &p.State,
+	return SubtaskShare{Class: "completed", Index: i, At: &at, Duration: &duration, Checkpointed: &p.New, State: &p.State,
 		Checkpoint: &subtaskDurations{Sync: p.Sync.Milliseconds(), Async: p.Async.Milliseconds()},
 		Alignment:  &subtaskAlignment{Processed: p.Processed, Persisted: p.Persisted, Duration: p.Alignment.Milliseconds()},
 		StartDelay: &delay, Unaligned: &p.Unaligned, Aborted: &aborted, Status: "completed"}

@@ -7,23 +7,23 @@ import (
 	"github.com/weirstream/weir/internal/stats"
 )
 
-// statsBody sums up values.
-type statsBody struct {
+// Summary sums up values.
+type Summary struct {
 	Min  int64      `json:"min"`
 	Max  int64      `json:"max"`
 	Avg  int64      `json:"avg"`
-	P50  percentile `json:"p50"`
-	P90  percentile `json:"p90"`
-	P95  percentile `json:"p95"`
-	P99  percentile `json:"p99"`
-	P999 percentile `json:"p999"`
+	P50  Percentile `json:"p50"`
+	P90  Percentile `json:"p90"`
+	P95  Percentile `json:"p95"`
+	P99  Percentile `json:"p99"`
+	P999 Percentile `json:"p999"`
 }
 
-// percentile is written as Java writes a double: 7.0, and "NaN" where there is none.
-type percentile float64
+// Percentile is written as Java writes a double: 7.0, and "NaN" where there is none.
+type Percentile float64
 
 // MarshalJSON implements json.Marshaler.
-func (p percentile) MarshalJSON() ([]byte, error) {
+func (p Percentile) MarshalJSON() ([]byte, error) {
 	f := float64(p)
 	switch {
 	case math.IsNaN(f):
@@ -34,18 +34,29 @@ func (p percentile) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, f, 'f', -1, 64), nil
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Percentile) UnmarshalJSON(b []byte) error {
+	if string(b) == `"NaN"` {
+		*p = Percentile(math.NaN())
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	*p = Percentile(f)
+	return err
+}
+
 // statsOf sums up; without values all is 0, and the percentiles are none.
-func statsOf(q stats.Quantity) statsBody {
+func statsOf(q stats.Quantity) Summary {
 	b := extremesOf(q)
 	p := q.Percentiles(0.5, 0.9, 0.95, 0.99, 0.999)
-	b.P50, b.P90, b.P95, b.P99, b.P999 = percentile(p[0]), percentile(p[1]), percentile(p[2]), percentile(p[3]), percentile(p[4])
+	b.P50, b.P90, b.P95, b.P99, b.P999 = Percentile(p[0]), Percentile(p[1]), Percentile(p[2]), Percentile(p[3]), Percentile(p[4])
 	return b
 }
 
 // extremesOf are the stats without percentiles: Flink has none of the subtasks of a checkpoint.
-func extremesOf(q stats.Quantity) statsBody {
-	none := percentile(math.NaN())
-	return statsBody{Min: q.Min, Max: q.Max, Avg: q.Mean(), P50: none, P90: none, P95: none, P99: none, P999: none}
+func extremesOf(q stats.Quantity) Summary {
+	none := Percentile(math.NaN())
+	return Summary{Min: q.Min, Max: q.Max, Avg: q.Mean(), P50: none, P90: none, P95: none, P99: none, P999: none}
 }
 
 // summarise sums up the completed checkpoints.
@@ -55,4 +66,4 @@ func summarise(s stats.Summary) summaryBody {
 }
 
 // buffered is a number that Flink has not counted for long: n zeros.
-func buffered(n int) statsBody { return statsOf(stats.Of(make([]int64, n)...)) }
+func buffered(n int) Summary { return statsOf(stats.Of(make([]int64, n)...)) }

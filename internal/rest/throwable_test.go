@@ -50,7 +50,7 @@ func TestPercentiles(t *testing.T) {
 	if s := statsOf(stats.Of(19, 13, 16, 15)); s.Min != 13 || s.Max != 19 || s.Avg != 15 || s.P50 != 15.5 || s.P90 != 19 {
 		t.Errorf("%+v", s)
 	}
-	for p, want := range map[percentile]string{15.5: "15.5", 7: "7.0", percentile(math.NaN()): `"NaN"`} {
+	for p, want := range map[Percentile]string{15.5: "15.5", 7: "7.0", Percentile(math.NaN()): `"NaN"`} {
 		if b, _ := p.MarshalJSON(); string(b) != want {
 			t.Errorf("%s; want %s", b, want)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/weirstream/weir/internal/jobmaster"
 )
 
-type vertexBody struct {
+// Vertex is a chain of operators with all its subtasks.
+type Vertex struct {
 	ID          string         `json:"id"`
 	Group       string         `json:"slotSharingGroupId"`
 	Name        string         `json:"name"`
@@ -38,7 +39,7 @@ type ioMetrics struct {
 	WriteAll       bool       `json:"write-records-complete"`
 	Backpressured  int64      `json:"accumulated-backpressured-time"`
 	Idle           int64      `json:"accumulated-idle-time"`
-	Busy           percentile `json:"accumulated-busy-time"`
+	Busy           Percentile `json:"accumulated-busy-time"`
 }
 
 type vertexDetails struct {
@@ -154,8 +155,8 @@ func together(counts map[string]int, tasks int) string {
 	return "RUNNING"
 }
 
-func (s *Server) vertexBody(v *graph.Vertex, tasks []jobmaster.TaskStatus, now time.Time) vertexBody {
-	b := vertexBody{ID: vertexID(v), Group: slotGroup, Name: v.Name, MaxParallel: base.KeyGroups, Parallelism: v.Parallelism, Start: -1,
+func (s *Server) vertexBody(v *graph.Vertex, tasks []jobmaster.TaskStatus, now time.Time) Vertex {
+	b := Vertex{ID: vertexID(v), Group: slotGroup, Name: v.Name, MaxParallel: base.KeyGroups, Parallelism: v.Parallelism, Start: -1,
 		Duration: -1, Tasks: countStates(tasks), Metrics: ioMetricsOf(tasks...)}
 	b.Status = together(b.Tasks, len(tasks))
 	ended := 0
@@ -192,7 +193,7 @@ func ioMetricsOf(tasks ...jobmaster.TaskStatus) ioMetrics {
 		m.Idle += c.Idle.Milliseconds()
 		busy += c.Busy
 	}
-	m.Busy = percentile(busy.Milliseconds())
+	m.Busy = Percentile(busy.Milliseconds())
 	return m
 }
 

@@ -18,7 +18,7 @@ type Checkpoints struct {
 	Completed, Failed int
 	// InProgress have begun and not ended.
 	InProgress int
-	// History are the last ones, oldest first.
+	// History has the last ones, oldest first, and all that are in progress.
 	History []Checkpoint
 	// LatestCompleted, LatestSavepoint and LatestFailed may have left History; nil: there was none. The first is no savepoint.
 	LatestCompleted, LatestSavepoint, LatestFailed *Checkpoint
@@ -81,10 +81,11 @@ func (s *Checkpoints) Begun(r checkpoint.Report, tasks int, exempt func(base.Tas
 	}
 }
 
-// forget drops the oldest checkpoint, of those that have ended while there are any.
+// forget drops the oldest checkpoint that has ended. There are never many under way.
 func (s *Checkpoints) forget() {
-	i := slices.IndexFunc(s.History, func(c Checkpoint) bool { return c.What != checkpoint.Begun })
-	s.History = slices.Delete(slices.Clone(s.History), max(i, 0), max(i, 0)+1)
+	if i := slices.IndexFunc(s.History, func(c Checkpoint) bool { return c.What != checkpoint.Begun }); i >= 0 {
+		s.History = slices.Delete(slices.Clone(s.History), i, i+1)
+	}
 }
 
 // Asked says that an operator coordinator or a hook is to take its snapshot, Answered that it has.
@@ -158,14 +159,11 @@ func (s *Checkpoints) Closed(g *graph.Job, r checkpoint.Report, now time.Time) *
 	} else {
 		s.Failed++
 	}
-	if r.ID == 0 {
+	c := s.open(r.ID)
+	if c == nil { // it failed before it had a directory
 		return nil
 	}
 	s.InProgress--
-	c := s.open(r.ID)
-	if c == nil {
-		return nil
-	}
 	c.What, c.Location, c.Ended, c.Duration, c.Finalize = r.What, r.Location, now, r.Duration, r.Finalize
 	c.Reason, c.Err, c.By = r.Reason, r.Err, r.Exec
 	c.Explanation = Explain(g, c, now)

@@ -108,6 +108,7 @@ func TestHistory(t *testing.T) {
 		end(begin(id, checkpoint.Checkpoint), checkpoint.Succeeded)
 	}
 	s.Closed(g, checkpoint.Report{What: checkpoint.Failed, Reason: checkpoint.NotAllTasksRunning}, after(1))
+	s.Closed(g, checkpoint.Report{ID: 31, What: checkpoint.Failed, Reason: checkpoint.IOFailure}, after(1)) // it had no directory yet
 	var ids []base.CheckpointID
 	for _, c := range s.History {
 		ids = append(ids, c.ID)
@@ -115,7 +116,7 @@ func TestHistory(t *testing.T) {
 	if want := []base.CheckpointID{1, 22, 23, 24, 25, 26, 27, 28, 29, 30}; !slices.Equal(ids, want) {
 		t.Errorf("the history is %v, want %v", ids, want)
 	}
-	if s.Total() != 31 || s.Completed != 28 || s.Failed != 2 || s.InProgress != 1 {
+	if s.Total() != 32 || s.Completed != 28 || s.Failed != 3 || s.InProgress != 1 {
 		t.Errorf("%d in all, %d completed, %d failed, %d in progress", s.Total(), s.Completed, s.Failed, s.InProgress)
 	}
 	if s.LatestCompleted.ID != 30 || s.LatestSavepoint.ID != 2 || s.LatestFailed.ID != 3 || s.Find(2) == nil || s.Find(3) == nil || s.Find(4) != nil {

@@ -60,8 +60,12 @@ type step struct {
 	what string
 }
 
-// leastShare is the share of the whole duration that a step must have to be told beside the longest one.
-const leastShare = 0.05
+const (
+	// leastShare is the share of the whole duration that a step must have to be told beside the longest one, and leastStep its least
+	// duration: what is shorter says more of the machine than of the job.
+	leastShare = 0.05
+	leastStep  = time.Millisecond
+)
 
 // stepsTold is how many steps are told at most.
 const stepsTold = 3
@@ -74,16 +78,16 @@ func (x *explainer) completed() string {
 	var b strings.Builder
 	who := ""
 	for i, s := range told {
-		if i == stepsTold || i > 0 && float64(s.took) < leastShare*float64(total) {
+		if i == stepsTold || i > 0 && (s.took < leastStep || float64(s.took) < leastShare*float64(total)) {
 			break
 		}
 		switch {
 		case i == 0 && s.took >= total*9/10:
-			fmt.Fprintf(&b, "%s: ", duration(total))
+			fmt.Fprintf(&b, "%s: ", FormatDuration(total))
 		case i == 0:
-			fmt.Fprintf(&b, "%s of %s: ", duration(s.took), duration(total))
+			fmt.Fprintf(&b, "%s of %s: ", FormatDuration(s.took), FormatDuration(total))
 		default:
-			fmt.Fprintf(&b, "; %s ", duration(s.took))
+			fmt.Fprintf(&b, "; %s ", FormatDuration(s.took))
 		}
 		if s.who != who && s.who != "" {
 			b.WriteString(s.who + " ")
@@ -92,7 +96,7 @@ func (x *explainer) completed() string {
 		who = s.who
 	}
 	if b.Len() == 0 {
-		return fmt.Sprintf("%s: no task had anything to do.", duration(total))
+		return fmt.Sprintf("%s: no task had anything to do.", FormatDuration(total))
 	}
 	return b.String() + "."
 }
@@ -144,9 +148,9 @@ func (x *explainer) part(t base.Task, at time.Duration) time.Duration {
 }
 
 func (x *explainer) writing(p *Part) string {
-	what := "writing " + size(p.New)
+	what := "writing " + FormatBytes(p.New)
 	if p.Persisted > 0 {
-		what += ", " + size(p.Persisted) + " of it records in flight"
+		what += ", " + FormatBytes(p.Persisted) + " of it records in flight"
 	}
 	return what
 }
@@ -209,7 +213,7 @@ func (x *explainer) barriers(l *graph.Link, t base.Task) string {
 // unfinished tells of one that failed or is under way.
 func (x *explainer) unfinished() string {
 	c := x.c
-	took := duration(max(0, x.at.Sub(c.Wall)))
+	took := FormatDuration(max(0, x.at.Sub(c.Wall)))
 	switch {
 	case c.Triggered == 0 && len(c.Asked) > 0:
 		who, has := strings.Join(c.Asked, " and "), x.has
@@ -256,7 +260,7 @@ func (x *explainer) declined() string {
 		why = c.Err.Error()
 	}
 	why = strings.TrimSuffix(why, ".")
-	spent := duration(x.at.Sub(p.Since))
+	spent := FormatDuration(x.at.Sub(p.Since))
 	switch p.Stage {
 	case Writing:
 		return fmt.Sprintf("%s failed after writing for %s: %s", who, spent, why)
@@ -289,7 +293,7 @@ func (x *explainer) causes() (causes []string, waiting int) {
 func (x *explainer) causeOf(v *graph.Vertex, subtask int) string {
 	p := &x.c.Parts[v.First+base.Task(subtask)]
 	sent, all := x.sent(v, subtask)
-	since := duration(x.at.Sub(p.Since))
+	since := FormatDuration(x.at.Sub(p.Since))
 	switch {
 	case p.Stage == Writing && (all || !p.Unaligned):
 		return fmt.Sprintf("%s been writing for %s", x.has, since)
@@ -301,7 +305,7 @@ func (x *explainer) causeOf(v *graph.Vertex, subtask int) string {
 		return fmt.Sprintf("%s been aligning for %s: some barriers on %s %s still behind records (back-pressure)", x.has, since, edges(v), x.are)
 	}
 	return fmt.Sprintf("%s no barrier yet, though all on %s were sent %s before: they %s behind records (back-pressure)", x.has, edges(v),
-		duration(x.at.Sub(sent)), x.are)
+		FormatDuration(x.at.Sub(sent)), x.are)
 }
 
 // sent is when the last of the senders to a subtask has sent its barrier, and whether all have.

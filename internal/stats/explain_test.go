@@ -343,12 +343,12 @@ func TestExplainAnything(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0 ms", 340 * time.Microsecond: "0.3 ms", 9960 * time.Microsecond: "10 ms", 12 * ms: "12 ms", 1840 * ms: "1.8 s", 90 * time.Second: "1m30s"} {
-		if got := duration(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("%v is %s; want %s", d, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 KB", 12_345: "12 KB", 12_345_678: "12 MB", 5e15: "5000 TB"} {
-		if got := size(n); got != want {
+		if got := FormatBytes(n); got != want {
 			t.Errorf("%d is %s; want %s", n, got, want)
 		}
 	}

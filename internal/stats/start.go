@@ -88,7 +88,7 @@ func (s *Checkpoints) starting(x base.Exec) *TaskStart {
 
 // Explain is one sentence about what a restore of a job's tasks took.
 func (s *Start) Explain(g *graph.Job) string {
-	text := fmt.Sprintf("Restored %d tasks from checkpoint %d in %s", len(s.Tasks), s.ID, duration(s.Took))
+	text := fmt.Sprintf("Restored %d tasks from checkpoint %d in %s", len(s.Tasks), s.ID, FormatDuration(s.Took))
 	t := s.Slowest()
 	if t == nil {
 		return text + "."
@@ -98,10 +98,10 @@ func (s *Start) Explain(g *graph.Job) string {
 	for _, p := range []struct {
 		took time.Duration
 		what string
-	}{{t.Wait, "waiting to begin"}, {t.Read, "reading " + size(t.Bytes)}, {t.Restore, "restoring state"}, {t.InFlight, "restoring records in flight"},
+	}{{t.Wait, "waiting to begin"}, {t.Read, "reading " + FormatBytes(t.Bytes)}, {t.Restore, "restoring state"}, {t.InFlight, "restoring records in flight"},
 		{t.Open, "opening"}} {
 		if float64(p.took) >= leastShare*float64(t.Took) {
-			text += fmt.Sprintf(", %s %s", duration(p.took), p.what)
+			text += fmt.Sprintf(", %s %s", FormatDuration(p.took), p.what)
 		}
 	}
 	return text + "."

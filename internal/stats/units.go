@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// duration is a duration for people: two significant digits where it is short.
-func duration(d time.Duration) string {
+// FormatDuration is a duration for people: two significant digits where it is short.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
 		return strconv.FormatFloat(float64(d.Round(100*time.Microsecond))/float64(time.Millisecond), 'f', -1, 64) + " ms"
@@ -19,8 +19,8 @@ func duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// size is a number of bytes for people.
-func size(bytes int64) string {
+// FormatBytes is a number of bytes for people.
+func FormatBytes(bytes int64) string {
 	units := []string{"bytes", "KB", "MB", "GB", "TB"}
 	f, i := float64(bytes), 0
 	for ; f >= 1000 && i < len(units)-1; i++ {

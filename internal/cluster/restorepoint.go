@@ -30,7 +30,7 @@ type startPoint struct {
 //	a path            what lies there                               an error
 //
 // The latest is also the latest after a start from a path: until the first checkpoint after it, that is what lies at the path.
-func restorePoints(fs storage.FS, s storage.Checkpoints, id base.JobID, c *config.Config, log *slog.Logger) (r startPoint, err error) {
+func restorePoints(fs storage.FS, s storage.Past, id base.JobID, c *config.Config, log *slog.Logger) (r startPoint, err error) {
 	wanted, set := c.Lookup(config.SavepointPath)
 	if !set {
 		return r, warnOfLeft(s, log)
@@ -68,7 +68,7 @@ func (r startPoint) record(s storage.Checkpoints, id base.JobID, c *config.Confi
 }
 
 // latest are all completed checkpoints of the job.
-func latest(s storage.Checkpoints, id base.JobID, wanted string) ([]jobmaster.Point, error) {
+func latest(s storage.Past, id base.JobID, wanted string) ([]jobmaster.Point, error) {
 	newest, location, err := s.Latest()
 	switch {
 	case errors.Is(err, storage.ErrNone) && wanted == config.LatestOrStart && s.Fresh() && !finished(s):
@@ -86,13 +86,13 @@ func latest(s storage.Checkpoints, id base.JobID, wanted string) ([]jobmaster.Po
 }
 
 // finished is true where the last run that ended had processed everything.
-func finished(s storage.Checkpoints) bool {
+func finished(s storage.Past) bool {
 	state, _ := s.EndState()
 	return state == job.Finished.String()
 }
 
 // noLatest says why there is nothing to go on from, and what to do.
-func noLatest(s storage.Checkpoints, id base.JobID, wanted string, none error) error {
+func noLatest(s storage.Past, id base.JobID, wanted string, none error) error {
 	if finished(s) {
 		_, run := s.EndState()
 		return fmt.Errorf("cluster: -s %s: job %s has FINISHED in its run %d: all its data was processed, and its checkpoints were deleted "+
@@ -107,7 +107,7 @@ func noLatest(s storage.Checkpoints, id base.JobID, wanted string, none error) e
 }
 
 // older are the job's completed checkpoints but for the newest: retention goes on with them.
-func older(s storage.Checkpoints, newest string) ([]jobmaster.Point, error) {
+func older(s storage.Past, newest string) ([]jobmaster.Point, error) {
 	all, err := s.Completed()
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func warnOfDrained(p jobmaster.Point, log *slog.Logger) {
 }
 
 // warnOfLeft tells who starts a job empty that there is something to go on from.
-func warnOfLeft(s storage.Checkpoints, log *slog.Logger) error {
+func warnOfLeft(s storage.Past, log *slog.Logger) error {
 	all, err := s.Completed()
 	if err != nil {
 		return err

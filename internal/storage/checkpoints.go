@@ -23,14 +23,12 @@ const StateFinished = "FINISHED"
 // Checkpoints is where one job keeps its checkpoints, as its job master sees it: a directory (JobDir), or the master's own
 // memory (JobMemory). Its methods are safe for concurrent use.
 type Checkpoints interface {
+	Past
+
 	// Run numbers the runs of the job, from 1; this one is the latest.
 	Run() int64
-	// Fresh reports that no earlier run has completed a checkpoint: so no checkpoint has ever committed anything.
-	Fresh() bool
 	// LargestID is the largest checkpoint id ever used; 0: none.
 	LargestID() base.CheckpointID
-	// EndState is how the last run that ended did end, and which run that was; "", 0: none has ended.
-	EndState() (state string, run int64)
 	// SetEndState records how this run ended. After StateFinished there is nothing to go on from but a savepoint that the job stopped
 	// with.
 	SetEndState(state string) error
@@ -39,9 +37,6 @@ type Checkpoints interface {
 	// job's latest: Latest is that snapshot until a checkpoint of the run completes, and what the job had before is left behind, to be
 	// neither restored nor deleted any more. With claim the snapshot becomes the job's own; a *ClaimedError names who has it already.
 	StartFrom(m *snapshot.Metadata, location string, claim bool) error
-	// Owns reports that what lies at location is the job's to delete: its own checkpoint, or what it has claimed.
-	Owns(location string) bool
-
 	// Within reports that location lies where the job's own checkpoints do: only to those may other checkpoints refer.
 	Within(location string) bool
 
@@ -58,11 +53,6 @@ type Checkpoints interface {
 	// checkpoint that needs it.
 	Discard(location string) error
 
-	// Latest is the newest completed checkpoint or synchronous savepoint. ErrNone: there is none. One that is damaged or
-	// incomplete is an error, and no older one is taken in its place.
-	Latest() (*snapshot.Metadata, string, error)
-	// Completed are all that are completed and readable, ascending, but for what was left behind; with them what was claimed.
-	Completed() ([]Completed, error)
 	// Open opens what a handle of the checkpoint at location names, and verifies size and checksum.
 	Open(location string, h snapshot.Handle) (Reader, error)
 	// OpenPages is Open of a file whose parts carry checksums of their own: it is not read before, and only its size is verified.

@@ -60,17 +60,9 @@ type JobDir struct {
 // OpenJobDir locks <dir>/<job>, making it if need be, and begins a new run. A *LockedError names the live owner. A damaged
 // record is refused: it must be repaired or removed by someone who knows which ids were used.
 func OpenJobDir(fsys FS, dir string, job base.JobID) (*JobDir, error) {
-	if !snapshot.ValidJob(job) {
-		return nil, fmt.Errorf("storage: %q is no job id: it must have 32 hexadecimal digits, 0-9 and a-f", string(job))
-	}
-	root, err := Resolve(fsys, dir)
+	d, err := jobDir(fsys, dir, job)
 	if err != nil {
 		return nil, err
-	}
-	d := &JobDir{
-		fs: fsys, dir: path.Join(root, string(job)), job: job,
-		turn: make(chan struct{}, 1), undone: map[string]bool{}, log: slog.New(slog.DiscardHandler),
-		shared: newRegistry(), pending: map[base.CheckpointID]bool{},
 	}
 	if err := MkdirAll(fsys, d.dir); err != nil {
 		return nil, fmt.Errorf("storage: opening the directory of job %s: %w", job, err)
@@ -82,6 +74,22 @@ func OpenJobDir(fsys FS, dir string, job base.JobID) (*JobDir, error) {
 		return nil, errors.Join(err, d.lock.Close())
 	}
 	return d, nil
+}
+
+// jobDir is <dir>/<job>, of which nothing is known yet.
+func jobDir(fsys FS, dir string, job base.JobID) (*JobDir, error) {
+	if !snapshot.ValidJob(job) {
+		return nil, fmt.Errorf("storage: %q is no job id: it must have 32 hexadecimal digits, 0-9 and a-f", string(job))
+	}
+	root, err := Resolve(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &JobDir{
+		fs: fsys, dir: path.Join(root, string(job)), job: job,
+		turn: make(chan struct{}, 1), undone: map[string]bool{}, log: slog.New(slog.DiscardHandler),
+		shared: newRegistry(), pending: map[base.CheckpointID]bool{},
+	}, nil
 }
 
 // notLocked tells another process's lock from one that cannot be had at all.
@@ -99,27 +107,35 @@ func (d *JobDir) begin() error {
 			return err
 		}
 	}
-	found, err := d.find()
+	found, err := d.look()
 	if err != nil {
-		return err
-	}
-	known, err := d.readRecord()
-	if err != nil {
-		return err
-	}
-	d.record = known
-	if err := d.takeOver(found); err != nil {
 		return err
 	}
 	if err := d.remember(found); err != nil {
 		return err
 	}
+	d.inherited = d.record.largest
+	return d.change(func(r *record) error { r.run++; return nil })
+}
+
+// look finds out what is there, and changes nothing.
+func (d *JobDir) look() (found []candidate, err error) {
+	if found, err = d.find(); err != nil {
+		return nil, err
+	}
+	known, err := d.readRecord()
+	if err != nil {
+		return nil, err
+	}
+	d.record = known
+	if err := d.takeOver(found); err != nil {
+		return nil, err
+	}
 	if known.run == 0 && len(found) > 0 { // what of it completed, and was deleted since, nobody knows
 		d.record.first = 1
 	}
 	d.fresh = d.record.first == 0
-	d.inherited = d.record.largest
-	return d.change(func(r *record) error { r.run++; return nil })
+	return found, nil
 }
 
 // takeOver notes what an older run had no time to write down, or what was in a record that somebody removed. A checkpoint that

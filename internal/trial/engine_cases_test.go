@@ -365,7 +365,7 @@ func TestUpAndDown(t *testing.T) {
 					pass(200 * time.Millisecond)
 					r.checkpoint()
 					h := r.handle.Status().Checkpoints.History
-					sizes = append(sizes, h[len(h)-1].Bytes)
+					sizes = append(sizes, h[len(h)-1].Sizes.State)
 					pass(50 * time.Millisecond)
 					r.crash()
 				}

@@ -69,7 +69,7 @@ func (o *keyedCore[K, U]) WithKey(key any, look func()) error {
 
 // Keys implements operator.InspectedByKey.
 func (o *keyedCore[K, U]) Keys(yield func(key any, hash uint64) bool) {
-	o.state.Each(func(k K) bool { return yield(k, o.state.Hash(k)) })
+	o.state.Look(func(k K) bool { return yield(k, o.state.Hash(k)) })
 }
 
 // Timers implements operator.InspectedByKey.

@@ -17,7 +17,7 @@ type InspectedByKey interface {
 	HashOf(key any) (uint64, error)
 	// WithKey calls look while a key is the current one.
 	WithKey(key any, look func()) error
-	// Keys yields all keys that have state, with their hashes.
+	// Keys yields all keys that have state, with their hashes; meanwhile nothing else may be called.
 	Keys(yield func(key any, hash uint64) bool)
 	// AppendState writes all states of the current key behind dst, equal ones as equal bytes.
 	AppendState(dst []byte) ([]byte, error)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/weirstream/weir/codec"
 )
@@ -21,6 +22,21 @@ func keyOf[T any]() func(T) string {
 			return fmt.Sprintf("%#v", v)
 		}
 		return string(b)
+	}
+}
+
+func expect[T any](t testing.TB, got, want []T) {
+	t.Helper()
+	if wrong := differences(got, want); len(wrong) > 0 {
+		t.Errorf("the committed records are not those wanted:\n%s", list(wrong))
+	}
+}
+
+func expectInOrder[T any](t testing.TB, what string, got, want []T) {
+	t.Helper()
+	key := keyOf[T]()
+	if !slices.EqualFunc(got, want, func(a, b T) bool { return key(a) == key(b) }) {
+		t.Errorf("%s is\n%s\nwant\n%s", what, list(texts(got)), list(texts(want)))
 	}
 }
 

@@ -28,14 +28,14 @@ type ledger[T any] struct {
 type transaction[T any] struct {
 	producer string
 	sealed   int64 // the checkpoint; -1: open
-	state    state
+	fate     fate
 	values   []T
 }
 
-type state int
+type fate int
 
 const (
-	pending state = iota
+	pending fate = iota
 	committed
 	aborted
 )
@@ -97,8 +97,8 @@ func (l *ledger[T]) register(job string, subtask, of int) (epoch int) {
 
 func (l *ledger[T]) abortLocked(which func(*transaction[T]) bool) {
 	for _, x := range l.transactions {
-		if x.state == pending && which(x) {
-			x.state = aborted
+		if x.fate == pending && which(x) {
+			x.fate = aborted
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (l *ledger[T]) append(id, producer string, epoch int, v T) error {
 		l.transactions[id] = x
 		l.order = append(l.order, id)
 	}
-	if x.state != pending || x.sealed >= 0 {
+	if x.fate != pending || x.sealed >= 0 {
 		return fmt.Errorf("weirtest: transaction %s takes no more records", id)
 	}
 	x.values = append(x.values, v)
@@ -152,14 +152,14 @@ func (l *ledger[T]) commit(id string) error {
 	switch {
 	case x == nil:
 		return fmt.Errorf("%w: %s was never begun", errLost, id)
-	case x.state == aborted:
+	case x.fate == aborted:
 		return fmt.Errorf("%w: %s was aborted, with %d records", errLost, id, len(x.values))
 	case x.sealed < 0:
 		return fmt.Errorf("%w: %s was never prepared", errLost, id)
-	case x.state == committed:
+	case x.fate == committed:
 		return nil
 	}
-	x.state = committed
+	x.fate = committed
 	l.order = append(slices.DeleteFunc(l.order, func(o string) bool { return o == id }), id)
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -170,17 +170,17 @@ func (l *ledger[T]) commit(id string) error {
 func (l *ledger[T]) abort(id string) {
 	l.enter("abort")
 	defer l.mu.Unlock()
-	if x := l.transactions[id]; x != nil && x.state == pending {
-		x.state = aborted
+	if x := l.transactions[id]; x != nil && x.fate == pending {
+		x.fate = aborted
 	}
 }
 
-// read are the records of the transactions in a state.
-func (l *ledger[T]) read(s state) (all []T) {
+// read are the records of the transactions of one fate.
+func (l *ledger[T]) read(f fate) (all []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range l.order {
-		if x := l.transactions[id]; x.state == s {
+		if x := l.transactions[id]; x.fate == f {
 			all = append(all, x.values...)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -69,7 +68,7 @@ func (s *Sink[T]) Expect(t testing.TB, want ...T) {
 // ExpectInOrder is Expect, in that order.
 func (s *Sink[T]) ExpectInOrder(t testing.TB, want ...T) {
 	t.Helper()
-	expectInOrder(t, s.Committed(), want)
+	expectInOrder(t, "what is committed", s.Committed(), want)
 }
 
 // ---- the sink's two halves: what a process has, and the ledger outside
@@ -171,19 +170,4 @@ func (c collector[T]) Abort(_ context.Context, cs []sealed) error {
 		c.ledger.abort(s.Transaction)
 	}
 	return nil
-}
-
-func expect[T any](t testing.TB, got, want []T) {
-	t.Helper()
-	if wrong := differences(got, want); len(wrong) > 0 {
-		t.Errorf("the committed records are not those wanted:\n%s", list(wrong))
-	}
-}
-
-func expectInOrder[T any](t testing.TB, got, want []T) {
-	t.Helper()
-	key := keyOf[T]()
-	if !slices.EqualFunc(got, want, func(a, b T) bool { return key(a) == key(b) }) {
-		t.Errorf("got\n%s\nwant\n%s", list(texts(got)), list(texts(want)))
-	}
 }

@@ -193,7 +193,10 @@ func (e *Env) layer() config.Layer {
 func (e *Env) Execute(ctx context.Context, name string) error {
 	job, err := e.build(name)
 	if err != nil {
-		return fmt.Errorf("weir: job %q cannot run:\n%w", name, err)
+		err = fmt.Errorf("weir: job %q cannot run:\n%w", name, err)
+	}
+	if err := cluster.Role(job, err); err != nil {
+		return err
 	}
 	_, err = cluster.Run(ctx, cluster.Tuned(ctx, job))
 	return err

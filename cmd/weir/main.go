@@ -12,14 +12,16 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the whole command with these arguments; it returns the exit status: 1 for every failure, as in Flink, and 2 where what was
-// asked for is still under way.
+// asked for is still under way, or cannot be checked.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(spelt(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.Execute(); err != nil {
-		fmt.Fprintf(stderr, "%v\n", err)
+		if text := err.Error(); text != "" {
+			fmt.Fprintln(stderr, text)
+		}
 		var own *exitError
 		if errors.As(err, &own) {
 			return own.status
@@ -44,7 +46,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(usageError)
-	root.AddCommand(newRun(), newList(), newSavepoint(), newStop(), newCancel(), newCheckpoint(), newCheckpoints(), newVersion())
+	root.AddCommand(newRun(), newCheck(), newInfo(), newList(), newSavepoint(), newStop(), newCancel(), newCheckpoint(), newCheckpoints(), newVersion())
 	return root
 }
 
@@ -54,7 +56,7 @@ func withoutAction(c *cobra.Command, args []string) error {
 		_ = c.Help()
 		return errors.New("\nPlease specify an action.")
 	}
-	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\", \"list\", \"savepoint\", \"stop\", \"cancel\", \"checkpoint\", \"checkpoints\" and \"version\".\n\n"+
+	return fmt.Errorf("%q is not a valid action.\n\nValid actions are \"run\", \"check\", \"info\", \"list\", \"savepoint\", \"stop\", \"cancel\", \"checkpoint\", \"checkpoints\" and \"version\".\n\n"+
 		"Specify the help option (-h or --help) to get help on the command.", args[0])
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirstream/weir/internal/config"
 )
@@ -44,16 +45,26 @@ func newRun() *cobra.Command {
 	f.SetInterspersed(false)
 	f.SortFlags = false
 	f.StringVarP(&o.target, "target", "t", targetLocal, "where the job runs: local, which is in one process here")
-	f.StringVarP(&o.savepoint, "fromSavepoint", "s", "", "`path` of a savepoint or checkpoint to start from; latest: the newest of this job;\n"+
-		"latest-or-start: the same, but a job that never completed one starts empty")
-	f.BoolVarP(&o.allowNonRestored, "allowNonRestoredState", "n", false, "leave state behind that no operator of the job takes")
+	o.restoreFlags(f)
 	f.StringVar(&o.claimMode, "claimMode", "", "whose the snapshot is that -s names: no_claim (default), its owner's; claim, the job's, a `mode` (also -cm)")
 	f.StringVar(&o.restoreMode, "restoreMode", "", "the old name of --claimMode (also -rm)")
 	_ = f.MarkHidden("restoreMode")
+	o.jobFlags(f)
+	return c
+}
+
+// restoreFlags say what a job starts from.
+func (o *runOptions) restoreFlags(f *pflag.FlagSet) {
+	f.StringVarP(&o.savepoint, "fromSavepoint", "s", "", "`path` of a savepoint or checkpoint to start from; latest: the newest of this job;\n"+
+		"latest-or-start: the same, but a job that never completed one starts empty")
+	f.BoolVarP(&o.allowNonRestored, "allowNonRestoredState", "n", false, "leave state behind that no operator of the job takes")
+}
+
+// jobFlags say what a job is.
+func (o *runOptions) jobFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.parallelism, "parallelism", "p", "", "parallelism of the operators that set none, a `number`")
 	f.StringArrayVarP(&o.properties, "property", "D", nil, "any option of docs/config.md, as `key=value`; may be repeated")
 	f.StringVar(&o.config, "config", "", "the configuration `file` (default $WEIR_CONF_DIR/config.yaml, else ./config.yaml)")
-	return c
 }
 
 // runJob becomes the job's process; it returns only with an error.

@@ -11,10 +11,13 @@ var longWords = map[string]string{
 	"-cm": "--claimMode", "-rm": "--restoreMode",
 }
 
-// valued are the options of run that have a value; what follows one of them is none of the words that begin the job's own arguments.
+// withBinary are the actions that take the binary of a job.
+var withBinary = []string{"run", "check", "info"}
+
+// valued are the options of these that have a value; what follows one of them is none of the words that begin the job's own arguments.
 var valued = []string{"-t", "--target", "-s", "--fromSavepoint", "-p", "--parallelism", "-D", "--property", "--config", "--claimMode", "--restoreMode"}
 
-// spelt spells Flink's options with one dash as they are spelt here. What follows the binary of run is the job's, and stays as it is.
+// spelt spells Flink's options with one dash as they are spelt here. What follows the binary of a job is the job's, and stays as it is.
 func spelt(args []string) []string {
 	all := slices.Clone(args)
 	for i := 0; i < len(all); i++ {
@@ -26,7 +29,7 @@ func spelt(args []string) []string {
 				all[i] += "=" + value
 			}
 		}
-		if all[0] != "run" || i == 0 {
+		if i == 0 || !slices.Contains(withBinary, all[0]) {
 			continue
 		}
 		if !strings.HasPrefix(all[i], "-") || all[i] == "--" {

@@ -58,14 +58,14 @@ func (c *Operator) nearTo(o *snapshot.Operator) (Near, bool) {
 		}
 	}
 	alike := max(likeness(o.UID, c.ID), likeness(o.UID, c.Name), likeness(o.Name, c.ID))
-	if o.Name == c.Name && o.Name != "" {
-		alike += 0.25
-	}
 	share := 0.0
 	if stored > 0 {
 		share = float64(n.States) / float64(stored)
 	}
 	n.score = alike + share
+	if o.Name == c.Name { // often both are called what all of the kind are
+		n.score += 0.1
+	}
 	if (o.Coordinator != nil) != c.Source && stored > 0 {
 		return n, false
 	}

@@ -22,6 +22,8 @@ const (
 	Sink
 )
 
+func (k Kind) String() string { return [...]string{"source", "transform", "sink"}[k] }
+
 // Partitioning says which subtasks of the receiver get a record.
 type Partitioning int
 

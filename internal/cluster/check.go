@@ -29,10 +29,23 @@ func Check(j Job) (*fit.Report, error) {
 	if err != nil || len(from.points) == 0 {
 		return nil, err
 	}
-	p := from.points[len(from.points)-1]
+	return judge(j, from.points[len(from.points)-1]), nil
+}
+
+// CheckPath is Check for the savepoint or checkpoint at a path, whatever the job would start from.
+func CheckPath(j Job, path string) (*fit.Report, error) {
+	j = j.withDefaults()
+	m, location, err := storage.ReadMetadata(j.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	return judge(j, jobmaster.Point{Metadata: m, Location: location}), nil
+}
+
+func judge(j Job, p jobmaster.Point) *fit.Report {
 	report := fit.Check(p.Metadata, jobmaster.Program(j.Graph, j.Hooks), j.Config.Get(config.AllowNonRestored))
 	report.Snapshot.Location = p.Location
-	return report, nil
+	return report
 }
 
 // look finds what the job would start from.

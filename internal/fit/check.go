@@ -20,7 +20,7 @@ func Check(m *snapshot.Metadata, p Program, allow bool) *Report {
 	}
 	c.snapshot = p.Adopt(m)
 	c.match = p.Match(c.snapshot)
-	c.report = &Report{Snapshot: about(m), AllowNonRestored: allow}
+	c.report = &Report{Snapshot: about(m), AllowNonRestored: allow, Operators: []OperatorFit{}, Edges: []EdgeFit{}, Hooks: []HookFit{}, Job: []Finding{}}
 	c.finished()
 	for i := range p.Operators {
 		c.report.Operators = append(c.report.Operators, c.operator(&p.Operators[i]))
@@ -56,7 +56,7 @@ func (c *checker) finished() {
 
 // operator is the finding of an operator of the program.
 func (c *checker) operator(n *Operator) OperatorFit {
-	f := OperatorFit{UID: n.ID, Was: c.was[n.ID], Name: n.Name, Parallelism: n.Parallelism, Finding: Finding{Verdict: New}}
+	f := OperatorFit{UID: n.ID, Was: c.was[n.ID], Name: n.Name, Parallelism: n.Parallelism, Finding: Finding{Verdict: New}, States: []StateFit{}}
 	o := c.match.Operators[n.ID]
 	if o == nil {
 		for _, d := range n.States {
@@ -70,7 +70,7 @@ func (c *checker) operator(n *Operator) OperatorFit {
 	if _, err := o.Redistribute(n.Parallelism); err != nil {
 		f.Finding = refuse(err)
 	}
-	f.States = states(o, n.States, c.allow)
+	f.States = append(f.States, states(o, n.States, c.allow)...)
 	if o.Coordinator != nil {
 		f.States = append(f.States, c.enumerator(n))
 	}
@@ -113,7 +113,7 @@ func (c *checker) others() {
 		if c.program.operator(o.UID) != nil {
 			continue
 		}
-		f := OperatorFit{UID: o.UID, Name: o.Name, StoredParallelism: o.Parallelism, Ended: o.Ended(), Finding: Finding{Verdict: Dropped}}
+		f := OperatorFit{UID: o.UID, Name: o.Name, StoredParallelism: o.Parallelism, Ended: o.Ended(), Finding: Finding{Verdict: Dropped}, States: []StateFit{}}
 		if !o.HasOwnState() {
 			f.Why = "it is not in the program any more, and had no state"
 			c.report.Operators = append(c.report.Operators, f)
@@ -124,13 +124,12 @@ func (c *checker) others() {
 			s.Why = ""
 			f.States = append(f.States, s)
 		}
-		stored := len(f.States)
 		if o.Coordinator != nil {
 			f.States = append(f.States, StateFit{Kind: "enumerator", Finding: Finding{Verdict: Dropped}})
 		}
 		f.Why = "it has state, but is not in the program any more"
 		if !c.allow {
-			f.Finding = refuse(&UnmatchedError{What: fmt.Sprintf("%v has state (%s)", o, o.Inventory()), Hint: cmp.Or(hint(f.Nearest, stored), c.aliasHint(o.UID))})
+			f.Finding = refuse(&UnmatchedError{What: fmt.Sprintf("%v has state (%s)", o, o.Inventory()), Hint: cmp.Or(hint(f.Nearest), c.aliasHint(o.UID))})
 		}
 		c.report.Operators = append(c.report.Operators, f)
 	}
@@ -236,7 +235,7 @@ func (c *checker) edgeHint(e snapshot.LostEdge) string {
 		if i < 0 || c.snapshot.Operators[i].HasOwnState() { // then it is said of the operator
 			continue
 		}
-		if h := hint(c.program.nearest(&c.snapshot.Operators[i], c.snapshot), 0); h != "" {
+		if h := hint(c.program.nearest(&c.snapshot.Operators[i], c.snapshot)); h != "" {
 			hints = append(hints, fmt.Sprintf("of operator %q: %s", end, h))
 		}
 	}

@@ -15,8 +15,9 @@ type Near struct {
 	UID  string `json:"uid"`
 	Name string `json:"name,omitempty"`
 	Made string `json:"made,omitempty"`
-	// States is how many of the stored states would find their place in it.
+	// States is how many of the stored states would find their place in it, and Stored how many there are.
 	States int `json:"states"`
+	Stored int `json:"stored"`
 	// Fix is what makes it take the state over, in place of its UID("...").
 	Fix string `json:"fix"`
 
@@ -46,27 +47,26 @@ func (p Program) nearest(o *snapshot.Operator, m *snapshot.Metadata) (all []Near
 
 // nearTo says how likely it is that o was renamed to c.
 func (c *Operator) nearTo(o *snapshot.Operator) (Near, bool) {
-	n := Near{UID: c.ID, Name: c.Name, Made: c.Made, Fix: fmt.Sprintf("UID(%q, %q)", c.ID, o.UID)}
-	stored := 0
+	n := Near{UID: c.ID, Name: c.Name, Made: c.Made, Fix: fmt.Sprintf("UID(%q, %q)", c.ID, o.UID), Stored: len(states(o, nil, true))}
+	n.States = n.Stored
 	for _, s := range states(o, c.States, false) {
-		if s.Stored == "" && s.Kind != "timers" {
-			continue
-		}
-		stored++
-		if s.Verdict != Refused {
-			n.States++
+		switch {
+		case s.Verdict != Refused:
+		case s.Kind == keysKind:
+			n.States = 0
+		default:
+			n.States = max(0, n.States-1)
 		}
 	}
-	alike := max(likeness(o.UID, c.ID), likeness(o.UID, c.Name), likeness(o.Name, c.ID))
-	share := 0.0
-	if stored > 0 {
-		share = float64(n.States) / float64(stored)
+	alike, share := max(likeness(o.UID, c.ID), likeness(o.UID, c.Name), likeness(o.Name, c.ID)), 0.0
+	if n.Stored > 0 {
+		share = float64(n.States) / float64(n.Stored)
 	}
 	n.score = alike + share
 	if o.Name == c.Name { // often both are called what all of the kind are
 		n.score += 0.1
 	}
-	if (o.Coordinator != nil) != c.Source && stored > 0 {
+	if o.HasOwnState() && (o.Coordinator != nil) != c.Source {
 		return n, false
 	}
 	return n, share == 1 || alike >= nearLeast
@@ -83,17 +83,17 @@ func likeness(a, b string) float64 {
 }
 
 // hint says what to do if an operator was renamed to one of these.
-func hint(nearest []Near, states int) string {
+func hint(nearest []Near) string {
 	if len(nearest) == 0 {
 		return ""
 	}
 	n := nearest[0]
 	why := "is called much alike"
 	switch {
-	case states > 0 && n.States == states:
+	case n.Stored > 0 && n.States == n.Stored:
 		why = "has a place for all of it"
 	case n.States > 0:
-		why = fmt.Sprintf("has a place for %d of its %d states", n.States, states)
+		why = fmt.Sprintf("has a place for %d of its %d states", n.States, n.Stored)
 	}
 	at := ""
 	if n.Made != "" {

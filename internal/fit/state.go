@@ -13,6 +13,9 @@ import (
 // Timers is the name of the timers among the schemas of an operator. No state of the user's has it.
 const Timers = "(timers)"
 
+// keysKind is the kind of the finding of an operator's keys.
+const keysKind = "keys"
+
 // listKind is the kind of keyed lists, whose elements must fit as those of a list anywhere in a type.
 const listKind = "list"
 
@@ -139,7 +142,7 @@ func keys(o *snapshot.Operator, declared []snapshot.StateSchema) []StateFit {
 	if i < 0 || j < 0 {
 		return nil
 	}
-	f := StateFit{Kind: "keys", Stored: describe(o.Schemas[i].Key), Declared: describe(declared[j].Key)}
+	f := StateFit{Kind: keysKind, Stored: describe(o.Schemas[i].Key), Declared: describe(declared[j].Key)}
 	changes, err := Keys(o.Schemas[i].Key, declared[j].Key)
 	f.Finding = judged(changes, err)
 	if f.Verdict == Same {

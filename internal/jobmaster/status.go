@@ -115,6 +115,6 @@ func (m *Master) Status() Status {
 }
 
 func (m *Master) status() Status {
-	return Status{Report: m.machine.Status(), Checkpoints: m.stats.Clone(), Tasks: slices.Clone(m.lives.tasks), Since: m.lives.job,
+	return Status{Report: m.machine.Status(), Checkpoints: m.stats.Clone(m.options.Graph, time.Now()), Tasks: slices.Clone(m.lives.tasks), Since: m.lives.job,
 		Exceptions: slices.Clone(m.lives.exceptions)}
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/checkpoint"
@@ -145,7 +144,7 @@ func (s *Server) checkpointRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		b := s.checkpointBody(c)
+		b := checkpointBody(c)
 		for _, v := range s.options.Graph.Vertices {
 			b.Tasks[vertexID(v)] = shareOf(c, v)
 		}
@@ -159,15 +158,15 @@ func (s *Server) statistics(*http.Request) (any, error) {
 	b := Statistics{
 		Counts:  countsBody{Restored: c.Restores, Total: c.Total(), InProgress: c.InProgress, Completed: c.Completed, Failed: c.Failed},
 		Summary: summarise(c.Summary),
-		Latest: latestBody{Completed: s.checkpointBody(c.LatestCompleted), Savepoint: s.checkpointBody(c.LatestSavepoint),
-			Failed: s.checkpointBody(c.LatestFailed)},
+		Latest: latestBody{Completed: checkpointBody(c.LatestCompleted), Savepoint: checkpointBody(c.LatestSavepoint),
+			Failed: checkpointBody(c.LatestFailed)},
 		History: []*Checkpoint{},
 	}
 	if c.Restores > 0 {
 		b.Latest.Restored = s.restoredBody(&c.Restored)
 	}
 	for i := range c.History {
-		b.History = append(b.History, s.checkpointBody(&c.History[len(c.History)-1-i]))
+		b.History = append(b.History, checkpointBody(&c.History[len(c.History)-1-i]))
 	}
 	return b, nil
 }
@@ -188,7 +187,7 @@ func phasesOf(p stats.Phases) phasesBody {
 }
 
 // checkpointBody tells of a checkpoint; nil: there is none.
-func (s *Server) checkpointBody(c *stats.Checkpoint) *Checkpoint {
+func checkpointBody(c *stats.Checkpoint) *Checkpoint {
 	if c == nil {
 		return nil
 	}
@@ -209,7 +208,6 @@ func (s *Server) checkpointBody(c *stats.Checkpoint) *Checkpoint {
 	}
 	switch c.What {
 	case checkpoint.Begun:
-		b.Explanation = stats.Explain(s.options.Graph, c, time.Now())
 	case checkpoint.Succeeded:
 		path := uri(c.Location)
 		b.Path, b.Discarded = &path, &c.Discarded

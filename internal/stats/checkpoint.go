@@ -38,7 +38,7 @@ type Checkpoint struct {
 
 	// Discarded: its files are deleted again, whether it was complete or given up.
 	Discarded bool
-	// Explanation is the sentence about one that has ended.
+	// Explanation is the sentence about one that has ended, and in a Clone about one under way.
 	Explanation string
 }
 

@@ -205,13 +205,14 @@ func (s *Checkpoints) Discarded(id base.CheckpointID) {
 	}
 }
 
-// Clone is a copy that nobody changes.
-func (s *Checkpoints) Clone() Checkpoints {
+// Clone is a copy that nobody changes, in which those under way are explained too.
+func (s *Checkpoints) Clone(g *graph.Job, now time.Time) Checkpoints {
 	c := *s
 	c.History = slices.Clone(s.History)
 	for i := range c.History {
 		if e := &c.History[i]; e.What == checkpoint.Begun {
 			e.Parts = slices.Clone(e.Parts)
+			e.Explanation = Explain(g, e, now)
 		}
 	}
 	c.Restored.Tasks = slices.Clone(s.Restored.Tasks)

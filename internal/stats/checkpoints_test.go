@@ -125,10 +125,10 @@ func TestHistory(t *testing.T) {
 	if q := s.Summary; q.New.Count != 28 || q.New.Min != 2 || q.State.Max != 3000 || q.Duration.Max != 30 {
 		t.Errorf("summary %+v", q)
 	}
-	before := s.Clone()
+	before := s.Clone(g, after(40))
 	end(slow, checkpoint.Succeeded)
 	s.Discarded(30)
-	if before.Find(1).What != checkpoint.Begun || before.LatestCompleted.Discarded || before.LatestCompleted.ID != 30 || s.LatestCompleted.ID != 1 {
+	if before.Find(1).What != checkpoint.Begun || before.Find(1).Explanation == "" || before.LatestCompleted.Discarded || before.LatestCompleted.ID != 30 || s.LatestCompleted.ID != 1 {
 		t.Error("a copy has changed")
 	}
 	s.Discarded(2)

@@ -170,6 +170,7 @@ func statusOfTest(g *graph.Job) jobmaster.Status {
 		}
 	}
 	c.Discarded(1)
+	s.Checkpoints = c.Clone(g, at(305))
 	s.Exceptions = []jobmaster.Exception{{Failure: job.Failure{Where: `task "count" (1/2)`, Exec: base.Exec{}, Err: errors.New("boom")}, At: at(50)}}
 	return s
 }

@@ -46,8 +46,8 @@ func addKeyedState(part *operator.Part, rt *operator.Runtime, keyed *state.Keyed
 		if err != nil {
 			return err
 		}
-		keyed.Written(h)
 		s.Keyed = append(s.Keyed, snapshot.KeyedHandle{Range: r, Handle: h, Refers: keyed.Refers()})
+		keyed.Written(h)
 		return nil
 	})
 }
@@ -196,7 +196,7 @@ func restoreKeyed[K comparable](keyed *state.Keyed[K], r *operator.Restored, h s
 			file.Close()
 		}
 	}()
-	return keyed.Restore(state.RestoreFile{ID: r.ID, Handle: h, Open: func(h snapshot.Handle) (io.ReaderAt, error) {
+	return keyed.Restore(state.RestoreFile{ID: r.Base, Handle: h, Open: func(h snapshot.Handle) (io.ReaderAt, error) {
 		file, err := r.OpenPages(h)
 		if err != nil {
 			return nil, err

@@ -135,10 +135,18 @@ func (m *Master) spec(x base.Exec, r *restoration) task.Spec {
 		return s
 	}
 	parts, inFlight := r.assign(v, subtask)
-	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Operators: parts, InFlight: inFlight, AllowDropped: m.options.AllowNonRestored,
+	s.Restore = &task.Restore{ID: r.point.Metadata.ID, Base: m.baseOf(r.point), Operators: parts, InFlight: inFlight, AllowDropped: m.options.AllowNonRestored,
 		Open:      func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.Open(r.point.Location, h) },
 		OpenPages: func(h snapshot.Handle) (storage.Reader, error) { return m.options.Store.OpenPages(r.point.Location, h) }}
 	return s
+}
+
+// baseOf is the id of a checkpoint, if later ones may refer to its files; else 0.
+func (m *Master) baseOf(p Point) base.CheckpointID {
+	if !m.options.Task.Incremental || p.Metadata.Kind.IsSavepoint() || p.Keep || !m.options.Store.Within(p.Location) {
+		return 0
+	}
+	return p.Metadata.ID
 }
 
 // reset is one ResetOperators under way: the hooks and the new operator coordinators of some vertices.

@@ -97,6 +97,8 @@ type Part struct {
 type Restored struct {
 	snapshot.Restored
 	ID base.CheckpointID
+	// Base is ID where later checkpoints may refer to files of this one; else 0.
+	Base base.CheckpointID
 	// Open reads a handle of the checkpoint.
 	Open func(h snapshot.Handle) (storage.Reader, error)
 	// OpenPages is Open of a file whose parts carry checksums of their own: it is not read before.

@@ -142,7 +142,7 @@ func (t *Task) restore() error {
 		if part == nil {
 			continue
 		}
-		restored := &operator.Restored{Restored: *part, ID: r.ID, Open: r.Open, OpenPages: r.OpenPages, AllowDropped: r.AllowDropped}
+		restored := &operator.Restored{Restored: *part, ID: r.ID, Base: r.Base, Open: r.Open, OpenPages: r.OpenPages, AllowDropped: r.AllowDropped}
 		if err := t.as(i, func() error { return t.chain.operators[i].Restore(restored) }); err != nil {
 			return fmt.Errorf("restoring uid %q from checkpoint %d: %w", t.chain.nodes[i].StateID(), r.ID, err)
 		}

@@ -36,6 +36,8 @@ type Spec struct {
 // Restore is the checkpoint that a task starts from.
 type Restore struct {
 	ID base.CheckpointID
+	// Base is ID where later checkpoints may refer to files of this one; else 0.
+	Base base.CheckpointID
 	// Operators has the part of each node of the chain, in chain order; nil: the checkpoint does not know the operator.
 	Operators []*snapshot.Restored
 	// InFlight are the records in flight that the task reads, over all its edges.

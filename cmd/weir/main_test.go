@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": main, "job": fakeJob, "counting": countingJob})
+	testscript.Main(m, map[string]func(){"weir": main, "job": fakeJob, "counting": countingJob, "shop": shopJob})
 }
 
 // fakeJob is what a job's program does with its arguments, without the engine. It prints Weir's and its own; then it does what
@@ -61,6 +61,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shop, err := exec.LookPath("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -68,10 +72,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("JOB", job)
 			e.Setenv("COUNTING", counting)
+			e.Setenv("SHOP", shop)
 			e.Setenv("ID", string(cluster.IDOf("counting")))
 			return writePort(e)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "running": running, "path": path},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "running": running, "path": path, "overtake": overtake},
 	})
 }
 

@@ -90,7 +90,7 @@ func (t *Task) adapt(took time.Duration) {
 	case took > sliceLong:
 		l.slice = max(1, l.records/2)
 	case took < sliceShort:
-		l.slice = min(sliceMost, l.slice*2)
+		l.slice = min(t.spec.Options.sliceMost(), l.slice*2)
 	}
 }
 

@@ -72,6 +72,15 @@ type Options struct {
 	Log *slog.Logger
 	// Clock is processing time in nanoseconds since the Unix epoch; nil: the machine's.
 	Clock func() int64
+	// SliceMost bounds the records that are processed between two looks at the mailbox; 0: 128 do.
+	SliceMost int
+}
+
+func (o *Options) sliceMost() int {
+	if o.SliceMost > 0 {
+		return min(o.SliceMost, sliceMost)
+	}
+	return sliceMost
 }
 
 // State is where a task is in its life.

@@ -59,7 +59,7 @@ var errCanceled = errors.New("canceled")
 func New(spec Spec) *Task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Task{spec: spec, ctx: ctx, cancel: cancel, box: &mailbox{bell: spec.Bell}, start: time.Now(), writing: map[base.CheckpointID]*upload{}}
-	t.loop.slice = sliceMost
+	t.loop.slice = spec.Options.sliceMost()
 	if r := spec.Restore; r != nil && r.Open != nil {
 		measured := *r
 		measured.Open = t.restoring.opening(r.Open)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/snapshot"
@@ -49,11 +50,11 @@ func (s *KeyedSnapshot) appendSchemas(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(s.columns)))
 	for i, c := range s.columns {
 		dst = appendSchema(dst, s.schemas[i])
-		var flags byte
-		if c.common().spec.TTL > 0 {
-			flags |= flagStamped
+		if ttl := c.common().spec.TTL; ttl > 0 {
+			dst = binary.AppendUvarint(append(dst, flagStamped), uint64(ttl))
+		} else {
+			dst = append(dst, 0)
 		}
-		dst = append(dst, flags)
 	}
 	return dst
 }
@@ -101,6 +102,7 @@ type keyedTrailer struct {
 type fileColumn struct {
 	schema  snapshot.StateSchema
 	stamped bool
+	ttl     time.Duration // 0: there is none, or the file is of version 1, which does not say it
 }
 
 // storedTable says where the sections of a table are.
@@ -118,7 +120,11 @@ func parseKeyedTrailer(e fileEnd) (*keyedTrailer, error) {
 	}
 	t := &keyedTrailer{key: p.string()}
 	for range p.count() {
-		t.columns = append(t.columns, fileColumn{p.schema(), p.byte()&flagStamped != 0})
+		c := fileColumn{schema: p.schema(), stamped: p.byte()&flagStamped != 0}
+		if c.stamped && e.version >= version2 {
+			c.ttl = time.Duration(p.uvarint() & math.MaxInt64)
+		}
+		t.columns = append(t.columns, c)
 	}
 	if e.version == version1 {
 		for i := range t.blocks {

@@ -79,6 +79,21 @@ func differences[T any](got, want []T) (wrong []string) {
 	return wrong
 }
 
+// hasExcess is true where a record is there more often than it is wanted.
+func hasExcess[T any](got, want []T) bool {
+	key, left := keyOf[T](), map[string]int{}
+	for _, v := range want {
+		left[key(v)]++
+	}
+	for _, v := range got {
+		k := key(v)
+		if left[k]--; left[k] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // text is a value for people.
 func text(v any) string {
 	if s, ok := v.(string); ok {

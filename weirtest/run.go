@@ -43,7 +43,7 @@ func Start(t testing.TB, env *weir.Env) *Job {
 			j.handle = h
 			close(j.up)
 		}
-		guard(job.Graph, func(err error) { t.Error(err) })
+		guard(job.Graph, func(err error) { t.Error(err) }, nil)
 	})
 	go func() { // ends with the job, for which close waits
 		j.err = env.Execute(ctx, "test")

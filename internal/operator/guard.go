@@ -8,13 +8,33 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Guarded is an output that can watch over what leaves it: every *Emitter.
+// Guarded is an output that tests can watch over: every *Emitter.
 type Guarded interface {
+	// Hear has f hear of each run of records that leaves, before those who receive it after this call. f may take its time, or fail.
+	Hear(f func(records int) error)
 	// Guard has report hear of records that were changed after they were emitted: by the operator itself, which had kept what they
 	// refer to, or by one behind it in the same process. It looks whenever something more leaves, and when check is called. It is for
 	// tests: each record is encoded several times.
 	Guard(report func(error)) (check func())
 }
+
+// Hear implements Guarded.
+func (e *Emitter[T]) Hear(f func(records int) error) { e.To(listener[T](f)) }
+
+// listener is a receiver that only counts.
+type listener[T any] func(records int) error
+
+// Push implements In.
+func (l listener[T]) Push(b *Batch[T]) error { return l(len(b.Values)) }
+
+// Watermark implements Control.
+func (listener[T]) Watermark(base.EventTime) error { return nil }
+
+// Idle implements Control.
+func (listener[T]) Idle(bool) error { return nil }
+
+// EndOfData implements Control.
+func (listener[T]) EndOfData(bool) error { return nil }
 
 // guardMost is how many of the records that left last a guard still knows.
 const guardMost = 64

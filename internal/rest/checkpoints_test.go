@@ -95,6 +95,8 @@ func TestVertexValues(t *testing.T) {
 	r.expectValues(of, map[string]any{"vertices.1.metrics.read-records": 500, "vertices.1.metrics.read-bytes": 8000, "vertices.1.metrics.write-records": 5,
 		"vertices.1.metrics.write-bytes": 50, "vertices.1.metrics.accumulated-busy-time": "5000.0", "vertices.1.metrics.accumulated-idle-time": 6000,
 		"vertices.1.metrics.accumulated-backpressured-time": 120_000, "vertices.0.metrics.read-records": 0})
+	r.expectValues(of+"/vertices/"+count, map[string]any{"aggregated.metrics.read-records.min": 200, "aggregated.metrics.read-records.median": 250,
+		"aggregated.metrics.read-records.p25": 200, "aggregated.metrics.accumulated-busy-time.sum": 5000, "aggregated.status-duration.INITIALIZING.max": 1})
 	r.expectValues(of+"/vertices/"+count+"/subtasks/1", map[string]any{"metrics.read-records": 300, "metrics.accumulated-busy-time": "3000.0"})
 }
 

@@ -66,11 +66,6 @@ type subtaskBody struct {
 	StartToo  int64            `json:"start_time"`
 }
 
-type aggregated struct {
-	Metrics   empty `json:"metrics"`
-	Durations empty `json:"status-duration"`
-}
-
 // worker is the name of the only worker.
 const worker = "local"
 
@@ -226,6 +221,7 @@ func (s *Server) vertex(_ *http.Request, v *graph.Vertex) (any, error) {
 	for i := range tasks {
 		b.Subtasks = append(b.Subtasks, subtaskOf(i, &tasks[i], now))
 	}
+	b.Aggregated = aggregatedOf(b.Subtasks)
 	return b, nil
 }
 

@@ -379,7 +379,7 @@ func TestAChangedFunctionAndACanonicalSavepoint(t *testing.T) {
 			env.From(source).UID("tape").Map(func(v int64) int64 { return v }).UID("f").To(Discard[int64]())
 			return env
 		}
-		l.fails(stateless(l.resumed(1, at)), "state or timers by key", "-n")
+		l.fails(stateless(l.resumed(1, at)), `state "v" (value)`, "not declared any more", "-n")
 		changed := func(env *Env) *Env {
 			env.From(source).UID("tape").KeyBy(func(v int64) string { return fmt.Sprint(v) }).Scan("v", func(s int64, v int64) (int64, int64) { return s, v }).
 				UID("f").To(Discard[int64]())

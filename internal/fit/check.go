@@ -28,7 +28,7 @@ func Check(m *snapshot.Metadata, p Program, allow bool) *Report {
 	c.others()
 	c.edges()
 	c.hooks()
-	c.report.Fits = !c.report.refuses()
+	c.report.gather()
 	return c.report
 }
 
@@ -158,6 +158,11 @@ func (e *UnmatchedError) Error() string {
 		"(execution.state-recovery.ignore-unclaimed-state: true)", e.What, e.Hint)
 }
 
+// Problem is the error without its What.
+func (e *UnmatchedError) Problem() string {
+	return fmt.Sprintf("the program has no place for it: %s; to drop it: -n", e.Hint)
+}
+
 // NonRecoverable says that no restart changes it.
 func (e *UnmatchedError) NonRecoverable() bool { return true }
 
@@ -266,13 +271,4 @@ func (c *checker) hookHint() string {
 		return "it has no hooks; add it again, by Env.Hook"
 	}
 	return fmt.Sprintf("its hooks are: %s; if one of them is it, give it its old ID back", strings.Join(c.program.Hooks, ", "))
-}
-
-// refuses is true where any finding is refused.
-func (r *Report) refuses() bool {
-	refused := func(f Finding) bool { return f.Verdict == Refused }
-	return slices.ContainsFunc(r.Job, refused) ||
-		slices.ContainsFunc(r.Operators, func(o OperatorFit) bool { return refused(o.Finding) }) ||
-		slices.ContainsFunc(r.Edges, func(e EdgeFit) bool { return refused(e.Finding) }) ||
-		slices.ContainsFunc(r.Hooks, func(h HookFit) bool { return refused(h.Finding) })
 }

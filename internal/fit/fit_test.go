@@ -152,7 +152,7 @@ func TestVerdicts(t *testing.T) {
 		{what: "fields that have nothing in common", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States[1].Value = record("Seen", "X long") },
 			says: []string{`state "seen" (value): stored as Seen{At, By}, declared as Seen{X}: they have no field in common`, `weir:"was=Name"`}},
 		{what: "another kind", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States[0].Kind = "reducing" },
-			says: []string{`state "n" is stored as one of kind value, but declared as reducing; give the state a new name, or its old kind back`}},
+			says: []string{`state "n" (value): it is stored as one of kind value, but declared as reducing; give the state a new name, or its old kind back`}},
 		{what: "a state that is new", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States = append(p.Operators[1].States, keyed("more", `"string"`)) }, fits: true,
 			want: []string{`new count value "more"`, lines, count, out, hook}},
 		{what: "a state that is renamed", change: func(p *Program, _ *snapshot.Metadata) {
@@ -163,9 +163,9 @@ func TestVerdicts(t *testing.T) {
 		}, says: []string{`state "every" (oplist): stored as long, declared as string`}},
 		{what: "a state that seems renamed", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States[0].Name = "total" },
 			want: []string{`refused count value "n"`, `new count value "total"`, lines, `same count value "seen", timers, oplist "all"`, out, hook},
-			says: []string{`state "n" (value) is stored but not declared any more; if it was renamed to "total", declare that with the tag ` + "`state:\"total,was=n\"`", "-n"}},
+			says: []string{`state "n" (value): it is stored but not declared any more; if it was renamed to "total", declare that with the tag ` + "`state:\"total,was=n\"`", "-n"}},
 		{what: "a state that is gone", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States = p.Operators[1].States[1:] },
-			says: []string{`state "n" (value) is stored but not declared any more; declare it (renamed: with was=n in its tag), or allow non-restored state (-n)`}},
+			says: []string{`state "n" (value): it is stored but not declared any more; declare it (renamed: with was=n in its tag), or allow non-restored state (-n)`}},
 		{what: "a state that may be gone", allow: true, change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States = p.Operators[1].States[1:] }, fits: true,
 			want: []string{`dropped count value "n"`, lines, `same count value "seen", timers, oplist "all"`, out, hook}, says: []string{"what is dropped is gone"}},
 		{what: "a state that may be gone, and another that must fit", allow: true, change: func(p *Program, _ *snapshot.Metadata) {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,6 +32,8 @@ type Report struct {
 	Hooks []HookFit `json:"hooks"`
 	// Job is what is wrong with the whole.
 	Job []Finding `json:"job"`
+
+	refusals []error
 }
 
 // Snapshot names a snapshot.
@@ -53,11 +56,20 @@ type Finding struct {
 	// Why says, of what is refused or dropped, what is wrong and what to do.
 	Why string `json:"why,omitempty"`
 
-	err error // what is refused, for errors.As
+	err error // that refuses; it says, too, of what
 }
 
-// refuse makes a finding of an error.
-func refuse(err error) Finding { return Finding{Verdict: Refused, Why: err.Error(), err: err} }
+// refuse makes a finding of an error. One that has a Problem says the rest of it elsewhere in the report.
+func refuse(err error) Finding {
+	f := Finding{Verdict: Refused, Why: err.Error(), err: err}
+	if short, ok := errors.AsType[interface {
+		error
+		Problem() string
+	}](err); ok {
+		f.Why = short.Problem()
+	}
+	return f
+}
 
 // OperatorFit is what becomes of an operator. Its verdict is the gravest of its own and its states'.
 type OperatorFit struct {
@@ -125,22 +137,14 @@ type RefusedError struct{ Report *Report }
 
 func (e *RefusedError) Error() string {
 	var all []string
-	for _, r := range e.Report.refusals() {
-		all = append(all, r.what+r.Why)
+	for _, err := range e.Unwrap() {
+		all = append(all, err.Error())
 	}
 	return strings.Join(all, "\n")
 }
 
-// Unwrap are the errors that say it in detail, such as a *snapshot.PartlyEndedError or a *StateError.
-func (e *RefusedError) Unwrap() []error {
-	var all []error
-	for _, r := range e.Report.refusals() {
-		if r.err != nil {
-			all = append(all, r.err)
-		}
-	}
-	return all
-}
+// Unwrap are the reasons, among them errors such as a *snapshot.PartlyEndedError or a *StateError.
+func (e *RefusedError) Unwrap() []error { return e.Report.refusals }
 
 // NonRecoverable says that no restart changes it.
 func (e *RefusedError) NonRecoverable() bool { return true }
@@ -153,36 +157,30 @@ func (r *Report) Err() error {
 	return &RefusedError{r}
 }
 
-// refusal is a finding that refuses, and what it is of.
-type refusal struct {
-	what string
-	Finding
-}
-
-// refusals are all findings that refuse, those of the whole first.
-func (r *Report) refusals() (all []refusal) {
-	add := func(what string, f Finding) {
-		if f.Verdict == Refused && f.Why != "" {
-			all = append(all, refusal{what, f})
+// gather finds all findings that refuse, those of the whole first.
+func (r *Report) gather() {
+	add := func(f Finding, format string, args ...any) {
+		if f.err != nil {
+			r.refusals = append(r.refusals, fmt.Errorf(format+"%w", append(args, f.err)...))
 		}
 	}
 	for _, f := range r.Job {
-		add("", f)
+		add(f, "")
 	}
 	for i := range r.Operators {
 		o := &r.Operators[i]
-		add("", o.Finding)
+		add(o.Finding, "")
 		for j := range o.States {
-			add(fmt.Sprintf("operator %s: ", o.label()), o.States[j].Finding)
+			add(o.States[j].Finding, "operator %s: ", o.label())
 		}
 	}
 	for i := range r.Edges {
-		add("", r.Edges[i].Finding)
+		add(r.Edges[i].Finding, "")
 	}
 	for i := range r.Hooks {
-		add("", r.Hooks[i].Finding)
+		add(r.Hooks[i].Finding, "")
 	}
-	return all
+	r.Fits = len(r.refusals) == 0
 }
 
 // label names the operator: its name, and its uid when it has another.

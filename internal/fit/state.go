@@ -36,23 +36,33 @@ type StateError struct {
 func (e *StateError) Error() string {
 	switch {
 	case e.State == "":
-		return fmt.Sprintf("the keys: %v, or give the operator a new UID", e.Type)
+		return "the keys: " + e.Problem()
+	case e.Declared == "" && e.State == Timers:
+		return e.Problem()
+	case e.MapKey:
+		return fmt.Sprintf("state %q (%s), its keys: %s", e.State, e.Stored, e.Problem())
+	}
+	return fmt.Sprintf("state %q (%s): %s", e.State, e.Stored, e.Problem())
+}
+
+// Problem is the error without the name of the state.
+func (e *StateError) Problem() string {
+	switch {
+	case e.State == "":
+		return fmt.Sprintf("%v, or give the operator a new UID", e.Type)
 	case e.Declared == "" && e.State == Timers:
 		return "state or timers by key are stored, but the operator declares none that could take them; declare them as before, " +
 			"or allow non-restored state (-n) to drop them"
 	case e.Declared == "" && e.Near != "":
-		return fmt.Sprintf("state %q (%s) is stored but not declared any more; if it was renamed to %q, declare that with the tag `state:\"%s,was=%s\"`, "+
-			"or allow non-restored state (-n) to drop it", e.State, e.Stored, e.Near, e.Near, e.State)
+		return fmt.Sprintf("it is stored but not declared any more; if it was renamed to %q, declare that with the tag `state:\"%s,was=%s\"`, "+
+			"or allow non-restored state (-n) to drop it", e.Near, e.Near, e.State)
 	case e.Declared == "":
-		return fmt.Sprintf("state %q (%s) is stored but not declared any more; declare it (renamed: with was=%s in its tag), or allow "+
-			"non-restored state (-n) to drop it", e.State, e.Stored, e.State)
+		return fmt.Sprintf("it is stored but not declared any more; declare it (renamed: with was=%s in its tag), or allow "+
+			"non-restored state (-n) to drop it", e.State)
 	case e.Type == nil:
-		return fmt.Sprintf("state %q is stored as one of kind %s, but declared as %s; give the state a new name, or its old kind back",
-			e.State, e.Stored, e.Declared)
-	case e.MapKey:
-		return fmt.Sprintf("state %q (%s), its keys: %v", e.State, e.Stored, e.Type)
+		return fmt.Sprintf("it is stored as one of kind %s, but declared as %s; give the state a new name, or its old kind back", e.Stored, e.Declared)
 	}
-	return fmt.Sprintf("state %q (%s): %v", e.State, e.Stored, e.Type)
+	return e.Type.Error()
 }
 
 // Unwrap is what the codec says of it.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/weirstream/weir/internal/snapshot"
 )
 
 // gravity orders verdicts for people: what matters most comes first.
@@ -145,10 +147,16 @@ func (r *Report) Conclusion() string {
 	for _, line := range r.rows() {
 		counts[line.verdict]++
 	}
-	what := fmt.Sprintf("%s %d of job %q", r.Snapshot.Kind, r.Snapshot.ID, cmp.Or(r.Snapshot.JobName, r.Snapshot.Job))
+	kind := "checkpoint"
+	if snapshot.Kind(r.Snapshot.Kind).IsSavepoint() {
+		kind = "savepoint"
+	}
+	what := fmt.Sprintf("%s %d of job %q", kind, r.Snapshot.ID, cmp.Or(r.Snapshot.JobName, r.Snapshot.Job))
 	switch {
 	case !r.Fits:
 		return fmt.Sprintf("The job cannot start from %s: %d refused.", what, counts[Refused])
+	case snapshot.Kind(r.Snapshot.Kind) == snapshot.Drain:
+		return fmt.Sprintf("The job can start from %s, by which it was drained: what is left to commit is committed, and it is FINISHED.", what)
 	case counts[Dropped] > 0 && r.AllowNonRestored:
 		return fmt.Sprintf("The job can start from %s: it fits, and what is dropped is gone with the first checkpoint.", what)
 	case counts[Migrate] > 0:

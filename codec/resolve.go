@@ -386,6 +386,7 @@ func sameKey(w, d *node, path string) error {
 	case w.kind != nodeRecord:
 		return nil
 	}
+	refused.Stored, refused.Declared = w.fieldNames(), d.fieldNames()
 	to, err := match(w, d, path)
 	if err != nil || len(w.fields) != len(d.fields) {
 		return refused

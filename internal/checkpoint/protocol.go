@@ -140,13 +140,14 @@ type Completed struct {
 //	                           |-------Alignment-------> last barrier
 //
 // Where barriers keep their place the snapshot waits for the last one: Held is Alignment. Where they overtake, the snapshot is
-// taken before, and Async also waits for the last barrier.
+// taken before, and Async is longer than States: it waits for the last barrier, and then writes what was overtaken.
 type AckMetrics struct {
 	StartDelay time.Duration // from the barrier's Wall, by the clock of the task's host; never negative
 	Held       time.Duration
 	Alignment  time.Duration
 	Sync       time.Duration
 	Async      time.Duration
+	States     time.Duration // of Async, until the states of the operators were written
 	// Processed and Persisted are bytes of records that were processed during the alignment, or went into the checkpoint.
 	Processed, Persisted int64
 	Unaligned            bool

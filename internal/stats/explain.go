@@ -119,7 +119,6 @@ func (x *explainer) path() {
 		at = x.part(last, at)
 		at = x.barrier(last, at)
 	}
-	x.step(at-c.Triggered, "", "triggering the sources")
 	x.step(min(at, c.Triggered), "", "asking operator coordinators and hooks")
 	x.step(c.Duration-end, "", "making the directory")
 }
@@ -137,17 +136,16 @@ func (x *explainer) part(t base.Task, at time.Duration) time.Duration {
 	synced := min(at, cut+p.Sync)
 	written := min(at, synced+p.Async)
 	x.step(at-written, who, "was busy before it could acknowledge (its code had not returned)")
-	aligned := min(written, p.StartDelay+p.Alignment)
-	if p.Unaligned && aligned > synced {
-		x.step(written-aligned, who, x.writing(p))
+	if aligned := min(written, p.StartDelay+p.Alignment); p.Unaligned && aligned > synced+p.States {
+		x.step(written-aligned, who, writing(p))
 		return aligned
 	}
-	x.step(written-synced, who, x.writing(p))
+	x.step(written-synced, who, writing(p))
 	x.step(synced-cut, who, "taking the snapshot (synchronous part)")
 	return cut
 }
 
-func (x *explainer) writing(p *Part) string {
+func writing(p *Part) string {
 	what := "writing " + FormatBytes(p.New)
 	if p.Persisted > 0 {
 		what += ", " + FormatBytes(p.Persisted) + " of it records in flight"
@@ -176,7 +174,7 @@ func (x *explainer) barrier(t base.Task, at time.Duration) time.Duration {
 		if s.Stage == Exempt {
 			sent = x.c.Triggered // nobody measured when it ended
 		}
-		x.step(at-sent, who, fmt.Sprintf("waited for %s on %s (%s)", x.barriers(l, t), edge(l), cause(p)))
+		x.step(at-sent, who, fmt.Sprintf("waited for %s on %s (%s)", barriers(l, t), edge(l), cause(p)))
 		if s.Stage == Exempt {
 			return sent
 		}
@@ -201,7 +199,7 @@ func cause(p *Part) string {
 }
 
 // barriers is one barrier or several, of an edge to a task.
-func (x *explainer) barriers(l *graph.Link, t base.Task) string {
+func barriers(l *graph.Link, t base.Task) string {
 	if len(l.Senders(int(t-l.To.First))) == 1 {
 		return "the barrier"
 	}

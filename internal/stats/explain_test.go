@@ -208,6 +208,14 @@ func TestExplain(t *testing.T) {
 			h.acked(count1, metrics(times{delay: 2, align: 799, sync: 1, async: 810}, true, 1, 2), 1000, 0)
 			return h.completed(815, 2)
 		}, `815 ms: subtask 2 of "lines" was busy before it took its trigger (its code had not returned).`},
+		{"unaligned, and a late barrier that nobody would have needed earlier", func(t *testing.T) string {
+			h := begun(t).triggered(1).quick(lines2, count1)
+			h.acked(lines2, metrics(times{delay: 800, sync: 1, async: 1}, true), 10, 0)
+			m := metrics(times{delay: 2, align: 799, sync: 1, async: 900}, true, 1, 2)
+			m.States = 895 * ms
+			h.acked(count1, m, 1000, 0)
+			return h.completed(905, 2)
+		}, `905 ms: subtask 1 of "count" writing 1.0 KB.`},
 		{"unaligned after a time-out", func(t *testing.T) string {
 			h := begun(t).triggered(1).quick(count1)
 			h.acked(count1, metrics(times{delay: 2, held: 500, align: 501, sync: 1, async: 20}, true, 1, 3), 1000, 0)

@@ -79,7 +79,7 @@ func TestAnAlignmentIsMeasured(t *testing.T) {
 		r.expectNotes("aligning 1")
 		r.feeds[2].sendBarrier(at(aligned(1), 170*ms))
 		pass(time.Second)
-		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 20 * ms, Held: 150 * ms, Alignment: 150 * ms, Sync: 5 * ms, Async: 40 * ms, First: 2, Last: 3})
+		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 20 * ms, Held: 150 * ms, Alignment: 150 * ms, Sync: 5 * ms, Async: 40 * ms, States: 40 * ms, First: 2, Last: 3})
 		if m := r.up.metrics[1]; m.Processed != 3*16 || m.Persisted != 0 {
 			r.Errorf("%d bytes were processed, want three records of a value and a time; %d persisted", m.Processed, m.Persisted)
 		}
@@ -102,11 +102,11 @@ func TestASourceIsMeasured(t *testing.T) {
 		pass(100 * ms)
 		r.task.Trigger(at(aligned(1), 10*ms))
 		pass(time.Second)
-		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 210 * ms, Sync: 5 * ms, Async: 40 * ms})
+		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 210 * ms, Sync: 5 * ms, Async: 40 * ms, States: 40 * ms})
 		r.expectNotes("writing 1 after 210ms")
 		r.task.Trigger(at(aligned(2), -time.Hour)) // clocks may disagree
 		pass(time.Second)
-		r.expectMetrics(2, checkpoint.AckMetrics{Sync: 5 * ms, Async: 40 * ms})
+		r.expectMetrics(2, checkpoint.AckMetrics{Sync: 5 * ms, Async: 40 * ms, States: 40 * ms})
 	})
 }
 
@@ -117,7 +117,7 @@ func TestOneChannelDoesNotAlign(t *testing.T) {
 		r.feeds[0].send(1, 2, 3, 4)
 		r.feeds[0].sendBarrier(at(aligned(1), ms))
 		pass(time.Second)
-		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 41 * ms, Sync: 5 * ms, Async: 40 * ms, First: 1, Last: 1})
+		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 41 * ms, Sync: 5 * ms, Async: 40 * ms, States: 40 * ms, First: 1, Last: 1})
 	})
 }
 
@@ -142,6 +142,16 @@ func TestAnUnalignedCheckpointIsMeasured(t *testing.T) {
 			r.Errorf("%d bytes persisted, want %d; %d processed", m.Persisted, bytes, m.Processed)
 		}
 		r.expectNotes("writing 1 after 7ms")
+	})
+}
+
+// TestStatesAndRecordsInFlight are written one after the other: the time of the states is known apart.
+func TestStatesAndRecordsInFlight(t *testing.T) {
+	rigged(t, one(2, slowParts), func(r *rig) {
+		r.feeds[0].sendBarrier(at(unaligned(1), 0))
+		pass(100 * ms)
+		r.feeds[1].sendBarrier(at(unaligned(1), 100*ms))
+		r.expectMetrics(1, checkpoint.AckMetrics{Alignment: 100 * ms, Sync: 5 * ms, Async: 95 * ms, States: 40 * ms, Unaligned: true, First: 1, Last: 2})
 	})
 }
 
@@ -173,8 +183,8 @@ func TestAtLeastOnceIsMeasured(t *testing.T) {
 		pass(100 * ms)
 		r.feeds[1].sendBarrier(barrier(2, 120*ms))
 		pass(time.Second)
-		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 3 * ms, Held: 30 * ms, Alignment: 30 * ms, Sync: 5 * ms, Async: 40 * ms, First: 1, Last: 2})
-		r.expectMetrics(2, checkpoint.AckMetrics{Held: 120 * ms, Alignment: 120 * ms, Sync: 5 * ms, Async: 40 * ms, First: 1, Last: 2})
+		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 3 * ms, Held: 30 * ms, Alignment: 30 * ms, Sync: 5 * ms, Async: 40 * ms, States: 40 * ms, First: 1, Last: 2})
+		r.expectMetrics(2, checkpoint.AckMetrics{Held: 120 * ms, Alignment: 120 * ms, Sync: 5 * ms, Async: 40 * ms, States: 40 * ms, First: 1, Last: 2})
 		r.expectNotes("aligning 1", "aligning 2", "writing 1 after 33ms", "writing 2 after 120ms")
 	})
 }

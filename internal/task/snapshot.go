@@ -186,10 +186,11 @@ func (t *Task) startUpload(b checkpoint.Barrier, parts []operator.Part, m checkp
 
 func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part, ended bool) {
 	defer t.uploads.Done()
-	began := time.Now()
+	began, states := time.Now(), time.Duration(0)
 	var state *snapshot.TaskState
 	err := t.guardUpload(func() (err error) {
-		if state, err = t.write(u.ctx, b, parts, ended); err == nil && u.recorded != nil {
+		state, err = t.write(u.ctx, b, parts, ended)
+		if states = time.Since(began); err == nil && u.recorded != nil {
 			err = t.writeRecorded(u, b, &state.Operators[0])
 		}
 		return err
@@ -206,7 +207,7 @@ func (t *Task) runUpload(u *upload, b checkpoint.Barrier, parts []operator.Part,
 			}
 		}
 		t.measured = u.metrics
-		t.measured.Async = took
+		t.measured.Async, t.measured.States = took, states
 		if err == nil {
 			t.measured.Persisted = persisted(state)
 		}

@@ -130,6 +130,37 @@ func TestASlowSubtaskIsBlamed(t *testing.T) {
 	})
 }
 
+// Unaligned, queues do not matter; a call that takes long does, as a barrier that has overtaken everything waits for its return.
+func TestASlowCallIsBlamed(t *testing.T) {
+	onStand(t, func(s *stand) {
+		var once atomic.Bool
+		slow := func(v int64) {
+			if v == 1000 && once.CompareAndSwap(false, true) {
+				pass(3 * time.Second)
+			}
+		}
+		r := s.start(s.explained(unaligned(s.env(2, seldom), 0), trouble{split: slow}))
+		for !once.Load() {
+			pass(100 * time.Millisecond)
+		}
+		r.checkpoint()
+		r.expectExplanation(checkpoint.Succeeded, `(2\.9|3\.0) s: subtask \d of "split" waited for barriers on lines -> split \(its code had not returned\)\.`)
+	})
+}
+
+// Unaligned, with a slow operator at the end: nobody waits long, and what was in flight is written.
+func TestOvertakingTakesNoTime(t *testing.T) {
+	onStand(t, func(s *stand) {
+		r := s.start(s.explained(unaligned(s.env(2, seldom), 0), trouble{out: func() { pass(2 * time.Millisecond) }}))
+		pass(20 * time.Second)
+		r.checkpoint()
+		c := r.last()
+		if !c.Unaligned() || c.Persisted() == 0 || c.Duration > 2*time.Second {
+			s.Errorf("%v, %d bytes in flight, unaligned %v: %s", c.Duration, c.Persisted(), c.Unaligned(), c.Explanation)
+		}
+	})
+}
+
 // A source whose code does not return: everybody waits for it, and only it is named.
 func TestABlockedSourceIsBlamed(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, 2 * time.Second} {

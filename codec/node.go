@@ -187,6 +187,9 @@ func parse(schema string) (*node, error) {
 	}
 	p := parser{named: map[string]*node{}}
 	n, err := p.node(text, 0)
+	if err == nil {
+		err = (&sizer{weights: map[*node]int{}}).check(n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("codec: in the schema %.200s: %w", schema, err)
 	}

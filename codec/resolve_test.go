@@ -115,6 +115,17 @@ type (
 		Next *list2
 		V    int64
 	}
+	house1 struct{ Rooms []room1 }
+	room1  struct {
+		N  int8
+		Of house1
+	}
+	house2 struct{ Rooms []room2 }
+	room2  struct {
+		N    int8
+		Of   house2
+		Name string
+	}
 	other             struct{ Street, City string }
 	meters            float64
 	id                int32
@@ -246,6 +257,7 @@ func TestTypeChanges(t *testing.T) {
 			tree2{1, []tree2{{2, nil, ""}, {3, []tree2{{4, nil, ""}}, ""}}, ""}, "V widened from int to long\nNote added"),
 		row("a linked list", list1{1, "g", &list1{2, "h", nil}}, list2{&list2{nil, 2}, 1},
 			"V widened from int to long\nGone removed\nhas its fields in another order"),
+		row("types that contain each other", house1{[]room1{{}, {1, house1{[]room1{{}}}}}}, house2{[]room2{{}, {1, house2{[]room2{{}}}, ""}}}, "Rooms[].Name added"),
 		row("a generic type", pairing[int32, string]{1, "x"}, pairing[int64, string]{1, "x"}, "First widened from int to long"),
 		row("a generic type's other argument", pairing[v1, []v1]{v1{1, "x"}, []v1{{2, "y"}}}, pairing[v1, []v2]{v1{1, "x"}, []v2{{2, "y", 0}}},
 			"Second[].Price added"),
@@ -367,6 +379,7 @@ func TestSchemasThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "{", `"nothing"`, `7`, `["int"]`, `["null","int","long"]`, `{"type":"fixed","name":"x"}`,
 		`{"type":"array","items":"int","length":-1}`, `{"type":"array","items":"int","length":1.5}`, `{"type":"array","items":"int","length":"1"}`,
 		`{"type":"record","name":"x","fields":[{"type":"int"}]}`, `{"type":"array"}`, `{"type":"record","name":"x","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}`,
+		`{"type":"array","items":{"type":"record","name":"q","fields":[{"name":"a","type":"q"}]}}`,
 		strings.Repeat(`{"type":`, 2000) + `"int"` + strings.Repeat(`}`, 2000)} {
 		if _, _, err := codecFor[v1](t).From(text); err == nil {
 			t.Errorf("%.50s is taken", text)

@@ -17,9 +17,6 @@ func TypeOf(schema string) (*Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (&sizer{weights: map[*node]int{}}).check(n); err != nil {
-		return nil, fmt.Errorf("codec: in the schema %.200s: %w", schema, err)
-	}
 	return &Type{n}, nil
 }
 
@@ -103,7 +100,10 @@ func (s *speller) record(n *node) {
 
 // sizer refuses schemas that no type of Go has, and that would keep a reader busy for ever: records that contain themselves with nothing
 // between, and records of records of records that amount to fields without number.
-type sizer struct{ weights map[*node]int }
+type sizer struct {
+	weights map[*node]int
+	behind  []*node // lists and pointers: they may lead back to what is being weighed, so they come later
+}
 
 const (
 	weightMax = 1 << 16 // fields, those of inner records included
@@ -111,14 +111,20 @@ const (
 )
 
 func (s *sizer) check(n *node) error {
-	_, err := s.weigh(n)
-	return err
+	for s.behind = []*node{n}; len(s.behind) > 0; {
+		last := len(s.behind) - 1
+		n, s.behind = s.behind[last], s.behind[:last]
+		if _, err := s.weigh(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // weigh counts the fields that a value of n has in any case.
 func (s *sizer) weigh(n *node) (weight int, err error) {
 	switch w, seen := s.weights[n]; {
-	case seen && w == unweighed && n.kind == nodeRecord:
+	case seen && w == unweighed:
 		return 0, fmt.Errorf("the record %q contains itself with no list or pointer between", n.name)
 	case seen:
 		return w, nil
@@ -136,15 +142,7 @@ func (s *sizer) weigh(n *node) (weight int, err error) {
 	}
 	s.weights[n] = weight
 	if n.elem != nil {
-		return weight, s.behind(n.elem)
+		s.behind = append(s.behind, n.elem)
 	}
 	return weight, nil
-}
-
-// behind weighs what lies behind a list or a pointer: it may be what is being weighed.
-func (s *sizer) behind(n *node) error {
-	if w, seen := s.weights[n]; seen && w == unweighed {
-		return nil
-	}
-	return s.check(n)
 }

@@ -70,7 +70,7 @@ func (w *window) record(off, end int64) (b []byte, length int64, err error) {
 
 // in says in which file something is wrong.
 func (w *window) in(err error) error {
-	if w.name == "" {
+	if err == nil || w.name == "" {
 		return err
 	}
 	return fmt.Errorf("%s: %w", w.name, err)

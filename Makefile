@@ -8,9 +8,11 @@ TRIALS ?= 1000
 COMBINATIONS ?= 1280
 PROCESSES ?= 50
 BENCH_FLINK ?=
+FUZZ ?= .
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-flink build check fmt bench-quick bench bench-flink sim soak soak-count
+.PHONY: help demo test test-flink build check fmt bench-quick bench bench-flink sim soak soak-count fuzz
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,3 +72,12 @@ soak: ## jobs through failures of every kind: TRIALS=1000 and COMBINATIONS=1280 
 
 soak-count: ## a keyed count at 200,000 records/s, a checkpoint each 200 ms, an error each 20 s: SOAK_SECONDS=1800; does anything grow?
 	SOAK_COUNT=1 SOAK_SECONDS=$(or $(SOAK_SECONDS),1800) go test ./internal/trial -run 'TestSoakCount$$' -count=1 -timeout 0 -v
+
+fuzz: ## let random bytes loose on every decoder: FUZZ_SECONDS=60 for each, FUZZ=Rows for those called so; what fails is kept in testdata/fuzz
+	@failed=; for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' | grep -e '$(FUZZ)'); do \
+			echo "$$package $$target"; \
+			go test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s -fuzzminimizetime 5s || failed="$$failed $$package:$$target"; \
+		done; \
+	done; \
+	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi

@@ -21,7 +21,8 @@ func newSavepoint() *cobra.Command {
 	var o savepointOptions
 	c := &cobra.Command{
 		Use:                   "savepoint [OPTIONS] <Job ID> [<target directory>]",
-		Short:                 "Takes a savepoint of a running job, or deletes one.",
+		Short:                 "Takes a savepoint of a running job, deletes one, or looks into one.",
+		Args:                  cobra.ArbitraryArgs,
 		Example:               "  weir savepoint fd72014d4c864993a2e5a9287b4a9c5d /savepoints\n  weir savepoint -d /savepoints/savepoint-fd7201-d7a4a7a8e4d6",
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,6 +37,7 @@ func newSavepoint() *cobra.Command {
 	o.format.flag(f)
 	f.BoolVar(&o.detached, "detached", false, "do not wait for the savepoint; print its trigger id")
 	o.flags(f)
+	c.AddCommand(newInspect(), newDiff(), newCat(), newVerify(), newToAvro())
 	return c
 }
 

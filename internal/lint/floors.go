@@ -25,6 +25,7 @@ var floors = []floor{
 	{packages: []string{"internal/task"}},
 	{packages: []string{"internal/operator"}},
 	{packages: []string{"internal/exchange"}},
+	{packages: []string{"internal/inspect"}},
 	{packages: []string{"internal/state/..."}},
 	{packages: []string{"internal/storage/..."}},
 	{packages: []string{"internal/rpc", "internal/config", "internal/metrics", "internal/ha", "internal/pace"}},

@@ -133,35 +133,11 @@ func TestAScanOfListsGivesTheRowsOfACanonicalSavepoint(t *testing.T) {
 	for i, w := range rowsOf(t, taken.Rows()) {
 		list := taken.Lists()[i]
 		list.Handle = snapshot.InlineHandle(file.Bytes())
-		l, err := OpenList(inMemory(file.Bytes()), list)
+		l, err := OpenList(list, inMemory(file.Bytes()).Open)
 		must(t, err)
 		sameFile(t, list.Name, copied(t, l.State(), list.Mode, l.Rows()), w)
 		opened := w.open(t)
 		sameFile(t, "rows of "+list.Name, copied(t, opened.State(), list.Mode, opened.ScanList()), w)
-	}
-}
-
-// What expired after it was written is left out, where the time to live is known.
-func TestAScanLeavesOutWhatHasExpired(t *testing.T) {
-	s, k := goldenKeyed(t)
-	fillGolden(s, k)
-	stored, err := OpenKeyed(inMemory(fileOf(t, k.Snapshot(0, 0))))
-	must(t, err)
-	for _, c := range stored.States() {
-		if c.TTL == 0 {
-			continue
-		}
-		for _, now := range []int64{1000 + int64(c.TTL) - 1, 1000 + int64(c.TTL)} {
-			stored.Now = now
-			n := 0
-			for _, err := range stored.Rows(c.Schema.Name, AllHashes) {
-				must(t, err)
-				n++
-			}
-			if gone := now == 1000+int64(c.TTL); gone != (n == 0) {
-				t.Errorf("state %q with the time to live %v has %d rows at %d", c.Schema.Name, c.TTL, n, now)
-			}
-		}
 	}
 }
 

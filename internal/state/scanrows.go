@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"time"
@@ -274,8 +275,8 @@ type StoredList struct {
 }
 
 // OpenList finds a list in a native file.
-func OpenList(from RestoreFile, list snapshot.ListHandle) (*StoredList, error) {
-	r, err := from.Open(list.Handle)
+func OpenList(list snapshot.ListHandle, open func(snapshot.Handle) (io.ReaderAt, error)) (*StoredList, error) {
+	r, err := open(list.Handle)
 	if err != nil {
 		return nil, err
 	}
@@ -296,6 +297,14 @@ func OpenList(from RestoreFile, list snapshot.ListHandle) (*StoredList, error) {
 
 // State is what the file says of the list.
 func (l *StoredList) State() StoredState { return StoredState{Schema: l.schema} }
+
+// Bytes is how many bytes its elements take.
+func (l *StoredList) Bytes() (n int64) {
+	for _, b := range l.read.blocks {
+		n += int64(b.length)
+	}
+	return n
+}
 
 // Rows are the elements. An error is the last that comes.
 func (l *StoredList) Rows() iter.Seq2[Row, error] {

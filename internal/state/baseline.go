@@ -64,7 +64,9 @@ func (k *Keyed[K]) Forget(id base.CheckpointID) { k.baselines.forget(id) }
 // Refers are, after WriteTo, the files of earlier checkpoints that the new one refers to, in the order in which it numbers them.
 func (s *KeyedSnapshot) Refers() (all []snapshot.Handle) {
 	for _, f := range s.manifest.files {
-		all = append(all, f.handle)
+		if f.number < s.manifest.number {
+			all = append(all, f.handle)
+		}
 	}
 	return all
 }
@@ -84,9 +86,9 @@ func (s *KeyedSnapshot) Written(h snapshot.Handle) {
 }
 
 // Unchanged reports that nothing has been written since the base: then the base's handle serves again, and the snapshot need not be
-// written out. It is for the goroutine that would have done that.
+// written out. It is for the goroutine that would have done that. (Where states expire, time changes them.)
 func (s *KeyedSnapshot) Unchanged() (snapshot.KeyedHandle, bool) {
-	if s.upon == nil || !s.upon.all(&s.views) {
+	if s.upon == nil || s.expires || !s.upon.all(&s.views) {
 		return snapshot.KeyedHandle{}, false
 	}
 	if s.baseline != nil {

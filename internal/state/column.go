@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirstream/weir/internal/snapshot"
 )
@@ -26,8 +27,8 @@ type column interface {
 	// encode appends the values at the slots in mask, in their order; all of them are there and one at least, and not
 	// expired at now.
 	encode(dst []byte, p *page, mask bitmap, now int64) ([]byte, error)
-	// decode reads what encode wrote, to the given slots of a page that no snapshot reads.
-	decode(src []byte, p *page, slots []uint8, from encoding) ([]byte, error)
+	// decode reads what encode wrote, to the given slots of a page that no snapshot reads. At those in gone all had expired.
+	decode(src []byte, p *page, slots []uint8, from encoding) (rest []byte, gone bitmap, err error)
 	// appendRows adds a row for each element at slot i, which is there, but for those that have expired at now.
 	appendRows(w *rowWriter, p *page, i uint, now int64) error
 	// decodeRow reads what appendRows wrote of one element behind the key, and puts it into slot i of a page that no snapshot
@@ -42,7 +43,14 @@ type column interface {
 type encoding struct {
 	stamped bool  // a time stamp stands with each value
 	now     int64 // the stamp to give where there is none
+
+	ttl    time.Duration // that the values had; 0: they did not expire
+	moment int64         // of the snapshot
 }
+
+// leftOut reports that something written at stamp had expired at the moment of the snapshot, and is in the file only because its
+// page was not written again since.
+func (e *encoding) leftOut(stamp int64) bool { return e.ttl > 0 && expired(stamp, e.ttl, e.moment) }
 
 // declared is what all columns have.
 //

@@ -222,17 +222,20 @@ func (c *listColumn[V]) encodeStamped(dst []byte, list []V, stamps []int64, now 
 	return dst, nil
 }
 
-func (c *listColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
+func (c *listColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, gone bitmap, err error) {
 	for _, i := range slots {
 		list, stamps := c.lists.at(p, uint(i)), (*[]int64)(nil)
 		if c.spec.TTL > 0 {
 			stamps = c.stamps.at(p, uint(i))
 		}
 		if src, err = c.decodeList(src, list, stamps, from); err != nil {
-			return nil, c.fail(err)
+			return nil, 0, c.fail(err)
+		}
+		if len(*list) == 0 {
+			gone |= 1 << i
 		}
 	}
-	return src, nil
+	return src, gone, nil
 }
 
 // decodeList reads one list, and the stamps of its elements if stamps is not nil.
@@ -252,6 +255,9 @@ func (c *listColumn[V]) decodeList(src []byte, list *[]V, stamps *[]int64, from 
 		var v V
 		if src, err = c.stored.Decode(src, &v); err != nil {
 			return nil, err
+		}
+		if from.stamped && from.leftOut(stamp) {
+			continue
 		}
 		*list = append(*list, v)
 		if stamps != nil {

@@ -248,15 +248,18 @@ func (c *mapColumn[MK, V, N]) encodeTree(dst []byte, t *tree[MK, V, N], now int6
 	return dst, err
 }
 
-func (c *mapColumn[MK, V, N]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
+func (c *mapColumn[MK, V, N]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, gone bitmap, err error) {
 	for _, i := range slots {
 		t := c.make()
 		if src, err = c.decodeTree(src, t, from); err != nil {
-			return nil, c.fail(err)
+			return nil, 0, c.fail(err)
 		}
 		*c.array.at(p, uint(i)) = t
+		if t.Len() == 0 {
+			gone |= 1 << i
+		}
 	}
-	return src, nil
+	return src, gone, nil
 }
 
 func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from encoding) (_ []byte, err error) {
@@ -276,7 +279,9 @@ func (c *mapColumn[MK, V, N]) decodeTree(src []byte, t *tree[MK, V, N], from enc
 		if k, v, src, err = c.stored.read(src); err != nil {
 			return nil, err
 		}
-		c.trees.put(t, k, v, m)
+		if !from.stamped || !from.leftOut(m.now) {
+			c.trees.put(t, k, v, m)
+		}
 	}
 	return src, nil
 }

@@ -234,11 +234,12 @@ func (d *restorer) restorePage(src []byte) (hash uint64, p *page, rest []byte, e
 		whole = whole && d.least <= h && h <= d.most
 	}
 	for i, c := range d.columns {
-		if src, err = d.restoreColumn(src, p, slots, c, d.stored.columns[i].stamped); err != nil {
+		if src, err = d.restoreColumn(src, p, slots, c, &d.stored.columns[i]); err != nil {
 			return 0, nil, nil, err
 		}
 	}
-	if whole && t.isSettled(p) && t.adopt(hash, p) {
+	t.dropBare(p)
+	if p.live == 0 || whole && t.adopt(hash, p) {
 		return hash, p, src, nil
 	}
 	d.whole = false
@@ -246,7 +247,7 @@ func (d *restorer) restorePage(src []byte) (hash uint64, p *page, rest []byte, e
 }
 
 // restoreColumn reads the values of one column to their slots in p.
-func (d *restorer) restoreColumn(src []byte, p *page, slots []uint8, c column, stamped bool) (rest []byte, err error) {
+func (d *restorer) restoreColumn(src []byte, p *page, slots []uint8, c column, stored *fileColumn) (rest []byte, err error) {
 	if len(src) < 4 {
 		return nil, errShort
 	}
@@ -275,7 +276,9 @@ func (d *restorer) restoreColumn(src []byte, p *page, slots []uint8, c column, s
 			filled++
 		}
 	}
-	if src, err = c.decode(src[4:], p, to[:filled], encoding{stamped, d.now}); err != nil {
+	from := encoding{stamped: stored.stamped, now: d.now, ttl: stored.ttl, moment: d.stored.moment}
+	src, gone, err := c.decode(src[4:], p, to[:filled], from)
+	if err != nil {
 		return nil, err
 	}
 	if len(src) > 0 {
@@ -284,6 +287,9 @@ func (d *restorer) restoreColumn(src []byte, p *page, slots []uint8, c column, s
 	*word(p, c.common().has) |= have
 	if owned := c.common().owned; owned != 0 {
 		*word(p, owned) |= have
+	}
+	if gone != 0 {
+		c.common().drop(p, gone)
 	}
 	return rest, nil
 }
@@ -294,7 +300,7 @@ func (d *restorer) insertEach(p *page) error {
 	for m := p.live; m != 0; m &= m - 1 {
 		i := lowest(m)
 		h := t.keys.hashAt(p, i)
-		if h < d.least || h > d.most || len(t.columns) > 0 && t.isBare(p, 1<<i) {
+		if h < d.least || h > d.most {
 			continue
 		}
 		if t.keys.has(h, p, i) {
@@ -307,13 +313,15 @@ func (d *restorer) insertEach(p *page) error {
 	return nil
 }
 
-// isSettled reports whether every entry of p has a state: it may have had one that was passed over.
-func (t *table) isSettled(p *page) bool {
+// dropBare drops the entries of p, which is in no table yet, that have no state: it was passed over, or had expired.
+func (t *table) dropBare(p *page) {
 	var have bitmap
 	for _, c := range t.columns {
 		have |= *word(p, c.common().has)
 	}
-	return len(t.columns) == 0 || have == p.live
+	if len(t.columns) > 0 && have != p.live {
+		t.lay.clear(p, p.live&^have)
+	}
 }
 
 // adopt puts p in the place of an empty page, at the hash of one of its entries: pages come back as they were written.

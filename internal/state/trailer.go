@@ -28,6 +28,7 @@ const flagStamped = 1
 // appendTrailer writes the trailer of a keyed file.
 func (s *KeyedSnapshot) appendTrailer(dst []byte, m *manifest) []byte {
 	dst = s.appendSchemas(dst)
+	dst = binary.AppendVarint(dst, s.now)
 	dst = binary.AppendUvarint(dst, uint64(s.within.First))
 	dst = binary.AppendUvarint(dst, uint64(s.within.Last))
 	dst = binary.AppendUvarint(dst, uint64(m.number))
@@ -92,6 +93,7 @@ type keyedTrailer struct {
 	blocks [tables][]block // version 1
 
 	// version 2
+	moment int64 // of the snapshot
 	within base.KeyGroupRange
 	number fileNumber   // of the file itself
 	others []fileNumber // of those it refers to
@@ -132,6 +134,7 @@ func parseKeyedTrailer(e fileEnd) (*keyedTrailer, error) {
 		}
 		return t, p.done()
 	}
+	t.moment = p.varint()
 	p.files(t)
 	for i := range t.tables {
 		t.tables[i] = p.table(t.within)
@@ -189,6 +192,11 @@ func (p *parser) fileNumber() fileNumber {
 		p.fail()
 	}
 	return fileNumber(n)
+}
+
+func (p *parser) varint() int64 {
+	n := p.uvarint()
+	return int64(n>>1) ^ -int64(n&1)
 }
 
 // int64 reads an offset or a length.

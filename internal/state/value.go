@@ -227,13 +227,16 @@ func (c *valueColumn[V]) encode(dst []byte, p *page, mask bitmap, _ int64) (_ []
 	return dst, nil
 }
 
-func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, err error) {
+func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encoding) (_ []byte, gone bitmap, err error) {
 	for _, s := range slots {
 		i := uint(s) % slotsPerPage
 		stamp := from.now
 		if from.stamped {
 			if stamp, src, err = readStamp(src); err != nil {
-				return nil, c.fail(err)
+				return nil, 0, c.fail(err)
+			}
+			if from.leftOut(stamp) {
+				gone |= 1 << i
 			}
 		}
 		if c.spec.TTL > 0 {
@@ -243,10 +246,10 @@ func (c *valueColumn[V]) decode(src []byte, p *page, slots []uint8, from encodin
 			*c.boxes.at(p, i) = new(V)
 		}
 		if src, err = c.stored.Decode(src, c.at(p, i)); err != nil {
-			return nil, c.fail(err)
+			return nil, 0, c.fail(err)
 		}
 	}
-	return src, nil
+	return src, gone, nil
 }
 
 func (c *valueColumn[V]) appendRows(w *rowWriter, p *page, i uint, _ int64) error {

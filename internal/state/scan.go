@@ -46,11 +46,10 @@ type StoredState struct {
 	TTL time.Duration
 }
 
-// StoredKeyed is the keyed state of one old subtask. It is for one goroutine.
+// StoredKeyed is the keyed state of one old subtask. It is for one goroutine. What had expired when the snapshot was taken is not in it,
+// also where it still stands in a page of an older file.
 type StoredKeyed struct {
-	// Now leaves out what has expired at that moment, of states whose time to live is known; 0: nothing has.
-	Now int64
-
+	now     int64 // when the snapshot was taken; 0: nothing that had expired is in the file
 	from    RestoreFile
 	file    *storedKeyed
 	key     *codec.Type
@@ -63,7 +62,7 @@ func OpenKeyed(from RestoreFile) (*StoredKeyed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &StoredKeyed{from: from, file: f}
+	s := &StoredKeyed{now: f.moment, from: from, file: f}
 	if s.key, err = keyType(f.key); err != nil {
 		return nil, err
 	}
@@ -130,7 +129,7 @@ func (s *StoredKeyed) Rows(name string, within Hashes) iter.Seq2[Row, error] {
 		for run, err := range s.runs(tableKeys, within) {
 			var more bool
 			if err == nil {
-				more, err = c.rows(run, i, s.Now, yield)
+				more, err = c.rows(run, i, s.now, yield)
 			}
 			if err != nil {
 				yield(Row{}, fmt.Errorf("state %q: %w", name, err))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compat, err := filepath.Abs("../../testdata/compat")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -73,6 +78,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("JOB", job)
 			e.Setenv("COUNTING", counting)
 			e.Setenv("SHOP", shop)
+			e.Setenv("COMPAT", compat)
 			e.Setenv("ID", string(cluster.IDOf("counting")))
 			return writePort(e)
 		},

@@ -282,8 +282,11 @@ func (o *object) name(name string) {
 // field adds a value of Go.
 func (o *object) field(name string, v any) {
 	o.name(name)
-	text, err := json.Marshal(v)
-	o.text, o.err = append(o.text, text...), errors.Join(o.err, err)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	o.err = errors.Join(o.err, e.Encode(v))
+	o.text = append(o.text, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
 // typed adds a stored value.

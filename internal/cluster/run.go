@@ -119,6 +119,7 @@ func (r *running) startMaster() error {
 		ID: r.id, Graph: j.Graph, Machine: machineConfig(j.Graph.Name, j.Config), Store: r.store, InlineMax: inlineMax(j.Config),
 		Recovered: from.points, AllowNonRestored: j.Config.Get(config.AllowNonRestored), Hooks: j.Hooks, Task: options,
 		Worker: r.worker, Carry: j.Carry, BeatEvery: beatEvery, CancelTimeout: timeout, Exit: j.Exit, Log: j.Log,
+		History: j.Config.Get(config.CheckpointHistory),
 	})
 	if err == nil {
 		r.rest, err = r.listen()

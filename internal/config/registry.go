@@ -32,7 +32,7 @@ var sections = []section{
 	}},
 	{"The job", "", []option{JobName, JobID, Parallelism, Chaining, WatermarkInterval, CancellationTimeout}},
 	{"The exchange between tasks", "", []option{BufferTimeout, BatchRecords, QueueBatches}},
-	{"REST and the command line", "", []option{RestPort, RestBindAddress, RestAddress, ClientTimeout}},
+	{"REST and the command line", "", []option{RestPort, RestBindAddress, RestAddress, ClientTimeout, CheckpointHistory}},
 }
 
 // absence is Flink's options of one key or prefix that Weir does not have, and why. A user of Flink who brings config.yaml

@@ -49,3 +49,12 @@ var ClientTimeout = &Option[time.Duration]{
 	kind:    durations,
 	limit:   atLeast(durations, time.Millisecond),
 }
+
+// CheckpointHistory is how many checkpoints the statistics remember one by one.
+var CheckpointHistory = &Option[int]{
+	Key:     "web.checkpoints.history",
+	Default: 10,
+	Doc:     "How many of the last checkpoints, savepoints included, a job remembers one by one, for REST and `weir checkpoints`.",
+	kind:    ints,
+	limit:   between(ints, 1, 10_000),
+}

@@ -51,6 +51,8 @@ type Options struct {
 	// CancelTimeout is how long a call of an operator coordinator or a hook may take to return after its context is done;
 	// 0: for ever.
 	CancelTimeout time.Duration
+	// History is how many checkpoints are remembered one by one; 0: 10.
+	History int
 	// Exit ends the process, of which the message tells why. It may return in tests.
 	Exit func(message string)
 	// Log hears of everything that people should; nil: slog.Default().
@@ -112,7 +114,8 @@ func New(o Options) (*Master, error) {
 	m := &Master{options: o, program: Program(o.Graph, o.Hooks), log: o.Log.With("job", string(o.ID)), box: newInbox[func()](), start: time.Now(), done: make(chan struct{}), unswept: true,
 		links: map[base.Task]*link{}, runners: make([]*runner, len(o.Graph.Vertices)), points: map[base.CheckpointID]Point{},
 		lives:    newLives(o.Graph.Subtasks()),
-		requests: map[checkpoint.Request]*request{}, questions: map[checkpoint.Token]question{}}
+		requests: map[checkpoint.Request]*request{}, questions: map[checkpoint.Token]question{},
+		stats: stats.Checkpoints{Kept: o.History}}
 	if err := checkProviders(o.Graph); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,11 +11,14 @@ import (
 	"github.com/weirstream/weir/internal/snapshot"
 )
 
-// Kept is how many checkpoints the history has: Flink's web.checkpoints.history.
-const Kept = 10
+// kept is how many checkpoints the history has, unless it is told.
+const kept = 10
 
 // Checkpoints is what a job remembers of its checkpoints, savepoints included. The zero value is that of a job without any.
 type Checkpoints struct {
+	// Kept is how many the History has, and those in progress beside; 0: 10.
+	Kept int
+
 	Completed, Failed int
 	// InProgress have begun and not ended.
 	InProgress int
@@ -76,7 +80,7 @@ func (s *Checkpoints) Begun(r checkpoint.Report, tasks int, exempt func(base.Tas
 		}
 	}
 	s.History = append(s.History, c)
-	if len(s.History) > Kept {
+	if len(s.History) > cmp.Or(s.Kept, kept) {
 		s.forget()
 	}
 }

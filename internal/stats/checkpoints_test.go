@@ -137,6 +137,18 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestAnotherLengthOfHistory is what web.checkpoints.history asks for.
+func TestAnotherLengthOfHistory(t *testing.T) {
+	g, s := job(t), &Checkpoints{Kept: 2}
+	for id := base.CheckpointID(1); id <= 5; id++ {
+		s.Begun(checkpoint.Report{ID: id}, tasks, func(base.Task) bool { return false })
+		s.Closed(g, checkpoint.Report{ID: id, What: checkpoint.Failed, Exec: checkpoint.NoExec}, wall)
+	}
+	if len(s.History) != 2 || s.History[0].ID != 4 {
+		t.Errorf("kept are %+v", s.History)
+	}
+}
+
 // TestLateNews: a task's stages only go on, nothing counts twice, and nothing after the end.
 func TestLateNews(t *testing.T) {
 	h := begun(t, rules).triggered(1)

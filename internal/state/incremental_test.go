@@ -286,10 +286,10 @@ func TestRandomIncrementalCheckpointsEqualTheModel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := &fileStore{files: map[string][]byte{}}
-			newLine(newRig(t, 7, c.r, c.hash, asInt, c.most), store, c.inline).runLine(800)
+			newLine(newRig(t, 7, c.r, c.hash, asInt, c.most), store, c.inline).runLine(400)
 		})
 	}
 	t.Run("strings", func(t *testing.T) {
-		newLine(newRig(t, 8, allGroups, nil, asText, 300), &fileStore{files: map[string][]byte{}}, 0).runLine(800)
+		newLine(newRig(t, 8, allGroups, nil, asText, 300), &fileStore{files: map[string][]byte{}}, 0).runLine(400)
 	})
 }

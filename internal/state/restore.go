@@ -59,10 +59,11 @@ func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
 	return nil
 }
 
-// writesLike reports whether the file was written with the schemas that are declared: pages of the same bytes would be written now.
+// writesLike reports whether a file of version 2 was written with the schemas that are declared, and the same times to live: pages of
+// the same bytes would be written now, and the same of what is in them would count as expired.
 func (k *Keyed[K]) writesLike(f *keyedTrailer) bool {
 	return f.key == k.codec.Codec().Schema() && slices.EqualFunc(f.columns, k.columns, func(f fileColumn, c column) bool {
-		return f.schema == c.schema() && f.stamped == (c.common().spec.TTL > 0)
+		return f.schema == c.schema() && f.ttl == c.common().spec.TTL
 	})
 }
 

@@ -46,7 +46,7 @@ func NewSinkHarness[T any](t testing.TB, k weir.Sink[T], options ...Option) *Har
 func newHarness[T, U any](t testing.TB, build func(weir.Stream[T]), options []Option) *Harness[T, U] {
 	t.Helper()
 	s := settingsOf(options)
-	env := weir.NewTestEnv().Parallelism(s.parallelism)
+	env := s.env()
 	build(env.From(NewSource[T]()).UID("weirtest inlet"))
 	h := &Harness[T, U]{rig: newRig(t, planOf(t, env, 1), s)}
 	h.wire = func(sub *subtask) error { return h.outputs.join(h.rig, sub) }
@@ -102,7 +102,7 @@ type Harness2[A, B, U any] struct {
 func NewHarness2[A, B, U any](t testing.TB, piece func(weir.Stream[A], weir.Stream[B]) weir.Stream[U], options ...Option) *Harness2[A, B, U] {
 	t.Helper()
 	s := settingsOf(options)
-	env := weir.NewTestEnv().Parallelism(s.parallelism)
+	env := s.env()
 	first := env.From(NewSource[A]()).UID("weirtest inlet 1")
 	piece(first, env.From(NewSource[B]()).UID("weirtest inlet 2")).To(NewSink[U]().Sink()).UID(outlet)
 	h := &Harness2[A, B, U]{rig: newRig(t, planOf(t, env, 2), s)}

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirstream/weir"
 	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/config"
 	"github.com/weirstream/weir/internal/graph"
@@ -26,6 +28,7 @@ type rig struct {
 	settings settings
 	wire     func(s *subtask) error                     // joins a new subtask's operators to what is around them
 	begin    func(watermark base.EventTime, ended bool) // hears where event time begins
+	around   surroundings
 
 	now      int64 // processing time
 	subtasks []*subtask
@@ -41,6 +44,39 @@ type rig struct {
 	checks   []func() // of guards
 	stored   *storedGuard
 }
+
+// env is the environment that a piece is built in.
+func (s settings) env() *weir.Env {
+	e := weir.NewTestEnv().Parallelism(s.parallelism)
+	if !s.uncommitted {
+		e.EnableCheckpointing(time.Hour, weir.ExactlyOnce)
+	}
+	return e
+}
+
+// surroundings are what a source has around it.
+type surroundings interface {
+	// opened is called when all subtasks are open; from: nil, or what they were restored from.
+	opened(from *Snapshot) error
+	// asked and woken are called by readers.
+	asked(subtask int, payload any)
+	woken()
+	// settle does what is left to do, and says whether there was anything.
+	settle() (bool, error)
+	// snapshot comes before the readers'.
+	snapshot(s *Snapshot) error
+	close() error
+}
+
+// nothing is around what is no source.
+type nothing struct{}
+
+func (nothing) opened(*Snapshot) error   { return nil }
+func (nothing) asked(int, any)           {}
+func (nothing) woken()                   {}
+func (nothing) settle() (bool, error)    { return false, nil }
+func (nothing) snapshot(*Snapshot) error { return nil }
+func (nothing) close() error             { return nil }
 
 // settings are what options set.
 type settings struct {
@@ -86,7 +122,8 @@ type subtask struct {
 }
 
 func newRig(t testing.TB, p *plan, s settings) *rig {
-	r := &rig{t: t, plan: p, settings: s, now: s.start.UnixNano(), attempt: -1}
+	r := &rig{t: t, plan: p, settings: s, now: s.start.UnixNano(), attempt: -1, around: nothing{},
+		begin: func(base.EventTime, bool) {}}
 	t.Cleanup(r.end)
 	return r
 }
@@ -115,7 +152,7 @@ func (r *rig) start(from *Snapshot, parallelism int) {
 				return err
 			}
 		}
-		return nil
+		return r.around.opened(from)
 	})
 }
 
@@ -156,7 +193,8 @@ func (r *rig) runtime(ctx context.Context, s *subtask, n *graph.Node, parallelis
 		Context: ctx, Job: "harness", UID: n.StateID(), Name: n.Name, Subtask: s.index, Parallelism: parallelism,
 		Exec: base.Exec{Attempt: base.FirstAttempt(1, r.attempt)}, Restored: r.restored, Checkpointed: !r.settings.uncommitted,
 		WatermarksEvery: r.plan.config.Get(config.WatermarkInterval), Now: func() int64 { return r.now },
-		Mail: func(do func() error) { s.mails = append(s.mails, do) }, Wake: func() {}, Ask: func(any) {},
+		Mail: func(do func() error) { s.mails = append(s.mails, do) }, Wake: r.around.woken,
+		Ask: func(payload any) { r.around.asked(s.index, payload) },
 		Log: slog.New(&r.log), Doing: &r.doing,
 	}
 }
@@ -251,29 +289,53 @@ func (r *rig) guarded(call func() error) (err error) {
 		case *state.UsageError:
 			err = p
 		default:
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic: %v\n%s", p, userStack(string(debug.Stack())))
 		}
 	}()
 	return call()
 }
 
-// settle does what is left to do: the rest of the timers that a watermark has made due, and mails.
+// userStack is the part of a panic's stack trace between the panic and the harness.
+func userStack(trace string) string {
+	lines := strings.Split(strings.TrimSpace(trace), "\n")
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); i >= 0 {
+		lines = lines[min(i+2, len(lines)):]
+	}
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "github.com/weirstream/weir/weirtest.(*") }); i >= 0 {
+		lines = lines[:i]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// settle does what is left to do: the rest of the timers that a watermark has made due, mails, what a source and its readers have to say to
+// each other.
 func (r *rig) settle() error {
-	return r.each(func(s *subtask, n *graph.Node, op operator.Operator) error {
-		for lagging, ok := op.(operator.Lagging); ok && lagging.Behind(); {
-			if err := lagging.Continue(); err != nil {
-				return err
-			}
+	for more := true; more; {
+		err := r.each(func(s *subtask, _ *graph.Node, op operator.Operator) error { return s.settle(op) })
+		if err != nil {
+			return err
 		}
-		for len(s.mails) > 0 {
-			do := s.mails[0]
-			s.mails = s.mails[1:]
-			if err := do(); err != nil {
-				return err
-			}
+		if more, err = r.around.settle(); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+func (s *subtask) settle(op operator.Operator) error {
+	for lagging, ok := op.(operator.Lagging); ok && lagging.Behind(); {
+		if err := lagging.Continue(); err != nil {
+			return err
+		}
+	}
+	for len(s.mails) > 0 {
+		do := s.mails[0]
+		s.mails = s.mails[1:]
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Now is the harness's processing time.
@@ -373,10 +435,23 @@ func (r *rig) end() {
 	}
 }
 
+// abandon leaves everything as it is, as a process does that is killed. What it holds is released at the test's end.
+func (r *rig) abandon() {
+	left := r.subtasks
+	r.closed, r.subtasks = true, nil
+	r.t.Cleanup(func() { _ = r.closeAll(left) }) // its successors have what it would tell of
+}
+
 // kill ends the subtasks, whatever has become of them.
 func (r *rig) kill() error {
+	err := r.closeAll(r.subtasks)
+	r.subtasks = nil
+	return errors.Join(err, r.guarded(r.around.close))
+}
+
+func (r *rig) closeAll(subtasks []*subtask) error {
 	var all []error
-	for _, s := range r.subtasks {
+	for _, s := range subtasks {
 		s.cancel()
 		for _, n := range r.plan.nodes {
 			if op := s.ops[n.ID]; op != nil {
@@ -384,6 +459,5 @@ func (r *rig) kill() error {
 			}
 		}
 	}
-	r.subtasks = nil
 	return errors.Join(all...)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/weirstream/weir"
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/cluster"
+	"github.com/weirstream/weir/internal/job"
 	"github.com/weirstream/weir/internal/jobmaster"
 )
 
@@ -37,13 +39,13 @@ func Start(t testing.TB, env *weir.Env) *Job {
 	j := &Job{t: t, log: &journal{}, up: make(chan struct{}), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
-	ctx = cluster.WithTuning(ctx, func(job *cluster.Job) {
-		job.Log = slog.New(j.log)
-		job.Started = func(h *cluster.Handle) {
+	ctx = cluster.WithTuning(ctx, func(c *cluster.Job) {
+		c.Log = slog.New(j.log)
+		c.Started = func(h *cluster.Handle) {
 			j.handle = h
 			close(j.up)
 		}
-		guard(job.Graph, func(err error) { t.Error(err) }, nil)
+		guard(c.Graph, func(err error) { t.Error(err) }, nil)
 	})
 	go func() { // ends with the job, for which close waits
 		j.err = env.Execute(ctx, "test")
@@ -106,8 +108,23 @@ func (j *Job) savepoint(kind checkpoint.Kind, dir string) string {
 	return a.Location
 }
 
-// running is the job once it runs.
+// running is the job once its status is RUNNING. It may be restarting just now: then it is waited for.
 func (j *Job) running() *cluster.Handle {
+	j.t.Helper()
+	h := j.started()
+	for {
+		if s := h.Status(); s.Status == job.Running && s.Deploying == 0 {
+			return h
+		}
+		select {
+		case <-j.done:
+			j.t.Fatal("weirtest: the job has ended: ", j.err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (j *Job) started() *cluster.Handle {
 	j.t.Helper()
 	select {
 	case <-j.up:

@@ -18,10 +18,10 @@ type Snapshot struct {
 	// ID is the checkpoint's.
 	ID int64
 
-	disk         storage.FS
-	location     string
-	metadata     *snapshot.Metadata
-	coordinators map[string][]byte // states of enumerators, by uid
+	disk       storage.FS
+	location   string
+	metadata   *snapshot.Metadata
+	enumerator []byte // a source's
 }
 
 // Snapshot takes a snapshot, as for a checkpoint: what a two-phase sink has written is prepared by it, and committed by Complete.
@@ -65,11 +65,14 @@ func (r *rig) Abort(s *Snapshot) {
 func (r *rig) snapshot(format snapshot.Format) *Snapshot {
 	r.t.Helper()
 	r.id++
-	s := &Snapshot{ID: int64(r.id), disk: storage.Memory(), location: path.Join("/snapshots", fmt.Sprint("chk-", r.id)), coordinators: map[string][]byte{}}
+	s := &Snapshot{ID: int64(r.id), disk: storage.Memory(), location: path.Join("/snapshots", fmt.Sprint("chk-", r.id))}
 	r.step("Snapshot", func() (err error) {
 		r.stored.before()
 		if err := storage.MkdirAll(s.disk, s.location); err != nil {
 			return err
+		}
+		if err := r.around.snapshot(s); err != nil {
+			return fmt.Errorf("the enumerator's snapshot: %w", err)
 		}
 		s.metadata, err = r.collect(s, format)
 		r.stored.rebase()

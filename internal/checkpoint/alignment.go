@@ -104,6 +104,7 @@ func (h *BarrierHandler) barrierAnnounced(e BarrierAnnounced) {
 		return
 	}
 	h.channels[e.Channel].announced = e.Barrier.ID
+	h.align.times.announced(h.now, e.Channel)
 	h.maybeSetAlarm(e.Barrier)
 	if h.align.taken {
 		h.do(Prioritize{e.Channel, e.Barrier.ID})
@@ -142,6 +143,7 @@ func (h *BarrierHandler) turnUnaligned() {
 	a := &h.align
 	a.barrier.Alignment, a.barrier.Timeout, a.barrier.Forced = Unaligned, 0, false
 	a.taken, a.alarm = true, Never
+	a.times.turned()
 	record := make([]bool, len(h.channels))
 	for i := range h.channels {
 		c := &h.channels[i]

@@ -45,7 +45,8 @@ func (t *Task) run() error {
 	t.loop.paused = t.spec.Options.PauseSources && t.spec.Restore != nil
 	t.loop.watermark = t.valve.combined
 	defer t.stopTimer()
-	t.look() // what came before was no turn
+	t.look()
+	t.turned = t.now // what came before was no turn
 	for !t.finished {
 		if t.canceled.Load() {
 			return errCanceled
@@ -69,8 +70,9 @@ func (t *Task) run() error {
 // tell reads the clock, once a turn, counts the time of the last one, and makes the next slice longer or shorter by the time that the last one took.
 func (t *Task) tell() {
 	now := time.Now()
-	before := t.now
+	before := t.turned
 	t.now = checkpoint.Time(now.Sub(t.start))
+	t.turned = t.now
 	if t.spec.Options.Clock != nil {
 		t.wall = t.spec.Options.Clock()
 	} else {

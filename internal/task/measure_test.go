@@ -166,6 +166,22 @@ func TestATimeoutIsMeasured(t *testing.T) {
 	})
 }
 
+// TestATimeoutBehindRecords: the barrier stands in the queue until it may overtake, and is seen from the beginning.
+func TestATimeoutBehindRecords(t *testing.T) {
+	rigged(t, one(2, full), func(r *rig) {
+		r.feeds[0].send(1)
+		r.settle() // the output is full
+		r.feeds[1].send(2)
+		r.feeds[1].sendBarrier(at(timed(1), 5*ms))
+		pass(300 * ms)
+		r.expectNotes()
+		r.feeds[0].sendBarrier(at(timed(1), 305*ms))
+		pass(2 * time.Second)
+		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 5 * ms, Held: time.Second, Alignment: time.Second, Unaligned: true, First: 2, Last: 2})
+		r.expectNotes("writing 1 after 1.005s")
+	})
+}
+
 // TestAtLeastOnceIsMeasured: several may be under way.
 func TestAtLeastOnceIsMeasured(t *testing.T) {
 	tracking := func(_ *op, p *plan) { p.options.Handler.AtLeastOnce = true }

@@ -34,7 +34,8 @@ type Task struct {
 	chain    chain
 	handler  *checkpoint.BarrierHandler
 	valve    *valve
-	now      checkpoint.Time // read once a turn of the loop
+	now      checkpoint.Time // read once a turn of the loop, and for each event of the handler
+	turned   checkpoint.Time // the turn began
 	wall     int64
 	doing    string // the operator whose code runs
 	loop     loopState

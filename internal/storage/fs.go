@@ -13,7 +13,7 @@ import (
 // anything may be there or not, in any combination, and nobody may rely on an order.
 //
 // Paths are absolute, clean and slash-separated. Errors wrap those of package io/fs: ErrExist and ErrNotExist where the
-// methods say so. An implementation is safe for concurrent use; TestFileSystems is what it has to pass.
+// methods say so. An implementation is safe for concurrent use; package fstest is what it has to pass.
 type FS interface {
 	// Create makes a new file and opens it for writing; a file or directory of that name is fs.ErrExist.
 	Create(path string) (File, error)

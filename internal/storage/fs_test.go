@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"path"
 	"reflect"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -54,169 +53,16 @@ func contents(t *testing.T, fsys FS, name string) string {
 	return string(b)
 }
 
-// TestFileSystems is what every FS has to do.
-func TestFileSystems(t *testing.T) {
-	for name, test := range map[string]func(*testing.T, FS, string){
-		"create": testCreate, "read": testRead, "link": testLink, "rename": testRename,
-		"remove": testRemove, "directories": testDirectories, "lock": testLock,
-	} {
-		t.Run(name, func(t *testing.T) { eachFS(t, test) })
-	}
-}
+// Package fstest has what every FS has to do; this is what is made of it here.
 
-func testCreate(t *testing.T, fsys FS, dir string) {
-	name := path.Join(dir, "a")
-	f, err := fsys.Create(name)
-	must(t, err)
-	must(t, writeAll(f, []byte("hello ")))
-	must(t, f.Sync())
-	must(t, writeAll(f, []byte("world")))
-	must(t, f.Close())
-	if _, err := f.Write([]byte("x")); err == nil {
-		t.Error("a closed file can be written")
-	}
-	if f.Close() == nil {
-		t.Error("a file can be closed twice")
-	}
-	if got := contents(t, fsys, name); got != "hello world" {
-		t.Errorf("it holds %q", got)
-	}
-	_, err = fsys.Create(name)
-	isErr(t, "creating what is there", err, iofs.ErrExist)
-	_, err = fsys.Create(path.Join(dir, "no", "a"))
-	isErr(t, "creating where no directory is", err, iofs.ErrNotExist)
-	if _, err := fsys.Create(path.Join(name, "b")); err == nil {
-		t.Error("a file can be made in a file")
-	}
-}
-
-func testRead(t *testing.T, fsys FS, dir string) {
-	name := path.Join(dir, "a")
-	must(t, writeSynced(fsys, name, []byte("0123456789")))
-	r, err := fsys.Open(name)
-	must(t, err)
-	defer r.Close()
-	p := make([]byte, 4)
-	if n, err := r.ReadAt(p, 3); n != 4 || err != nil || string(p) != "3456" || r.Size() != 10 {
-		t.Errorf("ReadAt: %d, %v, %q; size %d", n, err, p, r.Size())
-	}
-	if n, err := r.ReadAt(p, 8); n != 2 || !errors.Is(err, io.EOF) {
-		t.Errorf("ReadAt over the end: %d, %v", n, err)
-	}
-	if n, err := r.ReadAt(p, 10); n != 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("ReadAt behind the end: %d, %v", n, err)
-	}
-	if _, err := r.ReadAt(p, -1); err == nil {
-		t.Error("ReadAt before the beginning")
-	}
-	_, err = fsys.Open(path.Join(dir, "no"))
-	isErr(t, "opening nothing", err, iofs.ErrNotExist)
-	if _, err := fsys.Open(dir); err == nil {
-		t.Error("a directory can be opened as a file")
-	}
-}
-
-func testLink(t *testing.T, fsys FS, dir string) {
-	a, b := path.Join(dir, "a"), path.Join(dir, "b")
-	must(t, writeSynced(fsys, a, []byte("A")))
-	must(t, fsys.Link(a, b))
-	isErr(t, "linking over what is there", fsys.Link(a, b), iofs.ErrExist)
-	isErr(t, "linking nothing", fsys.Link(path.Join(dir, "no"), path.Join(dir, "c")), iofs.ErrNotExist)
-	must(t, fsys.Remove(a))
-	if got := contents(t, fsys, b); got != "A" {
-		t.Errorf("the link holds %q", got)
-	}
-}
-
-func testRename(t *testing.T, fsys FS, dir string) {
-	a, b := path.Join(dir, "a"), path.Join(dir, "b")
-	must(t, writeSynced(fsys, a, []byte("A")))
-	must(t, writeSynced(fsys, b, []byte("B")))
-	must(t, fsys.Rename(a, b))
-	if got := contents(t, fsys, b); got != "A" {
-		t.Errorf("b holds %q", got)
-	}
-	_, err := fsys.Stat(a)
-	isErr(t, "the old name", err, iofs.ErrNotExist)
-	isErr(t, "renaming nothing", fsys.Rename(a, b), iofs.ErrNotExist)
-}
-
-func testRemove(t *testing.T, fsys FS, dir string) {
-	sub := path.Join(dir, "sub")
-	must(t, fsys.Mkdir(sub))
-	must(t, writeSynced(fsys, path.Join(sub, "a"), nil))
-	if fsys.Remove(sub) == nil {
-		t.Error("a directory that is not empty can be removed")
-	}
-	must(t, fsys.Mkdir(path.Join(sub, "deeper")))
-	must(t, removeAll(fsys, sub))
-	must(t, removeAll(fsys, sub))
-	isErr(t, "removing nothing", fsys.Remove(sub), iofs.ErrNotExist)
-}
-
-func testDirectories(t *testing.T, fsys FS, dir string) {
-	deep := path.Join(dir, "x", "y", "z")
-	must(t, MkdirAll(fsys, deep))
-	must(t, MkdirAll(fsys, deep))
-	isErr(t, "making what is there", fsys.Mkdir(deep), iofs.ErrExist)
-	must(t, writeSynced(fsys, path.Join(deep, "b"), []byte("bb")))
-	must(t, fsys.Mkdir(path.Join(deep, "a")))
-	must(t, fsys.SyncDir(deep))
-	got, err := fsys.List(deep)
-	must(t, err)
-	if len(got) == 2 {
-		got[0].Size = 0 // of a directory it means nothing
-	}
-	if want := []Entry{{Name: "a", Dir: true}, {Name: "b", Size: 2}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("List: %+v", got)
-	}
-	entry, err := fsys.Stat(path.Join(deep, "b"))
-	if want := (Entry{Name: "b", Size: 2}); err != nil || entry != want {
-		t.Errorf("Stat: %+v, %v", entry, err)
-	}
-	_, err = fsys.List(path.Join(dir, "no"))
-	isErr(t, "listing nothing", err, iofs.ErrNotExist)
-	isErr(t, "syncing nothing", fsys.SyncDir(path.Join(dir, "no")), iofs.ErrNotExist)
-	if MkdirAll(fsys, path.Join(deep, "b", "c")) == nil {
-		t.Error("a directory can be made in a file")
-	}
-	if resolved, err := fsys.Resolve(deep + "/../z/new/"); err != nil || resolved != path.Join(deep, "new") {
-		t.Errorf("Resolve: %q, %v", resolved, err)
-	}
-}
-
-func testLock(t *testing.T, fsys FS, dir string) {
-	name := path.Join(dir, "lock")
-	first, err := fsys.Lock(name, "process 12")
-	must(t, err)
-	_, err = fsys.Lock(name, "process 34")
-	var locked *LockedError
-	if !errors.As(err, &locked) || locked.Owner != "process 12" || locked.Path != name {
-		t.Errorf("%v", err)
-	}
-	must(t, first.Close())
-	second, err := fsys.Lock(name, "process 34")
-	must(t, err)
-	must(t, second.Close())
-}
-
-// A lock that is asked for by many at once is given to one.
-func TestLockRace(t *testing.T) {
+func TestRemoveAll(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys FS, dir string) {
-		var group sync.WaitGroup
-		owners := make(chan io.Closer, 8)
-		for range cap(owners) {
-			group.Go(func() {
-				if l, err := fsys.Lock(path.Join(dir, "lock"), "me"); err == nil {
-					owners <- l
-				}
-			})
-		}
-		group.Wait()
-		if len(owners) != 1 {
-			t.Errorf("%d have the lock", len(owners))
-		}
-		must(t, (<-owners).Close())
+		sub := path.Join(dir, "sub")
+		must(t, MkdirAll(fsys, path.Join(sub, "deeper")))
+		must(t, writeSynced(fsys, path.Join(sub, "a"), nil))
+		must(t, removeAll(fsys, sub))
+		must(t, removeAll(fsys, sub))
+		isErr(t, "what was removed", fsys.Remove(sub), iofs.ErrNotExist)
 	})
 }
 

@@ -53,6 +53,7 @@ type JobDir struct {
 	shared  *registry                  // who names which files in shared/
 	pending map[base.CheckpointID]bool // checkpoints of this run that may yet write
 	undone  map[string]bool            // locations whose Discard failed: to be swept
+	latest  base.CheckpointID          // the newest that was published in this run
 	closed  bool
 	log     *slog.Logger
 }
@@ -335,6 +336,7 @@ func (d *JobDir) published(m *snapshot.Metadata) {
 	defer d.mu.Unlock()
 	delete(d.pending, m.ID)
 	if !m.Kind.IsSavepoint() {
+		d.latest = max(d.latest, m.ID)
 		d.record.complete(m.ID) // written with the next id
 	}
 }
@@ -502,5 +504,5 @@ func (d *JobDir) Close() error {
 	if again {
 		return d.lock.Close()
 	}
-	return errors.Join(d.sweepOwn(), d.lock.Close())
+	return errors.Join(d.sweepLast(), d.lock.Close())
 }

@@ -154,22 +154,22 @@ func (d *JobDir) removeShared(files []string) (removed []string, err error) {
 	return removed, err
 }
 
-// sweepShared removes orphans below the newest completed checkpoint. (One of a later id may be an upload of a checkpoint under way, or
-// a crash may have hidden that it completed.)
+// sweepShared removes orphans below the newest completed checkpoint, be it deleted meanwhile. (One of a later id may be an upload of a
+// checkpoint under way, or a crash may have hidden that it completed.)
 func (d *JobDir) sweepShared(newest base.CheckpointID) (removed []string, err error) {
-	free, err := d.freeShared(func(id base.CheckpointID) bool { return id <= newest && !d.pending[id] })
+	free, err := d.freeShared(func(id base.CheckpointID) bool { return id <= max(newest, d.latest) && !d.pending[id] })
 	if err != nil {
 		return nil, err
 	}
 	return d.removeShared(free)
 }
 
-// sweepOwn removes the orphans of this run, when nothing of it can write any more.
-func (d *JobDir) sweepOwn() error {
+// sweepLast removes the orphans of this run, when nothing of it can write any more, and older ones if a newer checkpoint has completed.
+func (d *JobDir) sweepLast() error {
 	if d.known().largest == d.inherited {
 		return nil
 	}
-	free, err := d.freeShared(func(id base.CheckpointID) bool { return id > d.inherited })
+	free, err := d.freeShared(func(id base.CheckpointID) bool { return id > d.inherited || id <= d.latest })
 	if err == nil {
 		_, err = d.removeShared(free)
 	}

@@ -237,6 +237,9 @@ func (tr *trial) await(l *life, most time.Duration) (done bool, err error) {
 // ended judges the end of a life. One that did not come up, because of a fault of the disk, gets a successor.
 func (tr *trial) ended(l *life, err error) (done bool, _ error) {
 	tr.world = l.world
+	if wrong := tr.files(); wrong != nil {
+		return false, wrong
+	}
 	if err == nil {
 		return true, nil
 	}
@@ -280,11 +283,24 @@ func isOneOf(err error, all []error) bool {
 	return false
 }
 
+// files demands that every file is there to which a checkpoint refers, and at the end of a run that nothing of it is left to which
+// none does. A disk that fails may leave something, for the next run; so may a crash, until a newer checkpoint completes.
+func (tr *trial) files() error {
+	h, err := holdingsOf(tr.world.disk, checkpoints)
+	if err == nil && tr.crashes == 0 && len(tr.Storage) == 0 {
+		err = h.exact(everything)
+	}
+	return err
+}
+
 // verdict compares the committed output with the reference.
 func (tr *trial) verdict() error {
 	got := bag{}
 	for _, line := range tr.world.broker.read() {
 		got.add(line)
+	}
+	if err := tr.files(); err != nil {
+		return err
 	}
 	if wrong := differences(got, programOf(tr.Program).reference(tr.Records), tr.AtLeastOnce && (tr.forked || !tr.quiet())); len(wrong) > 0 {
 		return fmt.Errorf("the committed output is not the reference:\n\t%s", strings.Join(wrong, "\n\t"))

@@ -81,7 +81,7 @@ func (tr *trial) end(l *life, e ending) (done bool, err error) {
 	l.cancel()
 	<-l.ended
 	tr.from = latest
-	return false, nil
+	return false, tr.files()
 }
 
 // stop stops the job with a savepoint.

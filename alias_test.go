@@ -163,10 +163,12 @@ func breakChain(l *lab, before, after string) {
 
 // TestAnEdgeBecomesAChain: what was in flight between two tasks comes first in the one that they have become.
 func TestAnEdgeBecomesAChain(t *testing.T) {
-	const n = 3000
+	const n = 600
 	inLab(t, func(l *lab) {
+		source := newTape[int64](2)
+		source.write(0, numbers(n)...)
 		build := func(env *Env, into *notes, joined bool) *Env {
-			slow := env.From(FromSlice(numbers(n))).UID("one").Map(slowly).UID("slow")
+			slow := env.From(source).UID("one").Map(slowly).UID("slow")
 			if !joined {
 				slow = slow.NewChain()
 			}
@@ -182,6 +184,7 @@ func TestAnEdgeBecomesAChain(t *testing.T) {
 		}
 		r.kill()
 		into.take()
+		source.end()
 		l.start(build(unaligned(l.resumed(2, at)), into, true)).finish()
 		var want []string
 		for k := range slowKeys {

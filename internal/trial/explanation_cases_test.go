@@ -161,6 +161,16 @@ func TestOvertakingTakesNoTime(t *testing.T) {
 	})
 }
 
+// With a time-out, that is what a checkpoint under back-pressure takes, in each task behind another.
+func TestATimeoutIsNamed(t *testing.T) {
+	onStand(t, func(s *stand) {
+		r := s.start(s.explained(unaligned(s.env(2, seldom), 700*time.Millisecond), trouble{out: func() { pass(2 * time.Millisecond) }}))
+		pass(20 * time.Second)
+		r.checkpoint()
+		r.expectExplanation(checkpoint.Succeeded, `\d+ ms of \d+ ms: .* waited for aligned barriers, until the time-out that lets them overtake.*`)
+	})
+}
+
 // A source whose code does not return: everybody waits for it, and only it is named.
 func TestABlockedSourceIsBlamed(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, 2 * time.Second} {

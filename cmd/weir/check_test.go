@@ -3,12 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirstream/weir"
+	"github.com/weirstream/weir/internal/checkpoint"
+	"github.com/weirstream/weir/internal/cluster"
+	"github.com/weirstream/weir/internal/jobmaster"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/storage"
 )
@@ -43,6 +51,10 @@ func shopJob() {
 		os.Exit(3)
 	case "deaf":
 		env = weir.NewTestEnv()
+	case "twenty":
+		twenty(env)
+		execute(env)
+		return
 	}
 	numbers := env.From[int64](opening{weir.Generate(1<<40, func(i int64) int64 { return i }).Rate(1000)}).UID("numbers")
 	if version == "gone" {
@@ -51,9 +63,61 @@ func shopJob() {
 		numbers.KeyBy(func(i int64) int64 { return i % 4 }).Process(tally).UID(uid[0], uid[1:]...).To(weir.Discard[int64]()).UID("out")
 	}
 	fmt.Println("the shop's own output")
+	execute(env)
+}
+
+func execute(env *weir.Env) {
 	if err := env.Execute(context.Background(), "counting"); err != nil {
 		fmt.Fprintln(os.Stderr, "shop:", err)
 		os.Exit(1)
+	}
+}
+
+// twenty is a job of 20 operators, of which nine keep state by key.
+func twenty(env *weir.Env) {
+	numbers := env.From(weir.Generate(1<<40, func(i int64) int64 { return i }).Rate(10_000)).UID("numbers")
+	for i := range 9 {
+		numbers = numbers.Map(func(i int64) int64 { return i }).UID(fmt.Sprint("map ", i))
+		numbers = numbers.KeyBy(func(i int64) int64 { return i % 100 }).Process(&tallyMore[int64]{}).UID(fmt.Sprint("tally ", i))
+	}
+	numbers.To(weir.Discard[int64]()).UID("out")
+}
+
+// BenchmarkCheck is the whole command: weir check of a job with 20 operators, against a savepoint of it.
+func BenchmarkCheck(b *testing.B) {
+	shop, err := exec.LookPath("shop")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Chdir(b.TempDir())
+	env := weir.NewTestEnv()
+	twenty(env)
+	at := stopped(b, env)
+	for b.Loop() {
+		if out, err := exec.Command("weir", "check", "-s", at, shop, "twenty").CombinedOutput(); err != nil || strings.Count(string(out), "\nsame") != 19 {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+// stopped runs a job until it can be stopped, and gives the savepoint.
+func stopped(b *testing.B, env *weir.Env) string {
+	env.Checkpoints().Savepoints = "."
+	handle, ended := make(chan *cluster.Handle, 1), make(chan error, 1)
+	ctx := cluster.WithTuning(b.Context(), func(j *cluster.Job) {
+		j.Started = func(h *cluster.Handle) { handle <- h }
+		j.Log = slog.New(slog.DiscardHandler)
+	})
+	go func() { ended <- env.Execute(ctx, "counting") }()
+	for h := <-handle; ; runtime.Gosched() {
+		a, err := h.TriggerSavepoint(b.Context(), jobmaster.Savepoint{Kind: checkpoint.Suspend})
+		if err != nil { // not all tasks run yet
+			continue
+		}
+		if err := <-ended; err != nil {
+			b.Fatal(err)
+		}
+		return a.Location
 	}
 }
 

@@ -34,6 +34,7 @@ type countSoak struct {
 	due      atomic.Bool // an error
 	errors   atomic.Int64
 	handle   *cluster.Handle
+	took     time.Duration
 }
 
 // TestSoakCount runs a small keyed count for two seconds; one as large and as long as SOAK_SECONDS says in make soak-count.
@@ -62,7 +63,7 @@ func TestSoakCount(t *testing.T) {
 }
 
 func (s *countSoak) say(format string, args ...any) {
-	if os.Getenv("SOAK_COUNT") != "" {
+	if os.Getenv("SOAK_COUNT")+os.Getenv("SOAK_INCREMENTAL") != "" {
 		fmt.Printf(time.Now().Format("15:04:05 ")+format+"\n", args...)
 	}
 }
@@ -73,6 +74,8 @@ func (s *countSoak) run() (samples []sample, err error) {
 		j.Log = slog.New(slog.DiscardHandler)
 		j.Started = func(h *cluster.Handle) { s.handle = h }
 	})
+	began := time.Now()
+	defer func() { s.took = time.Since(began) }()
 	ended := make(chan error, 1)
 	go func() { ended <- s.job().Execute(ctx, "soak-count") }() // ends with the job
 	every := min(time.Second, time.Duration(s.seconds)*time.Second/10)
@@ -260,7 +263,7 @@ func (s *countSoak) look() sample {
 		case strings.HasPrefix(e.Name(), "chk-"):
 			x.chks++
 		case e.IsDir():
-		case strings.Contains(path, "chk-"):
+		case strings.Contains(path, "chk-"), strings.Contains(path, "/shared/"):
 			x.files++
 		default:
 			x.others++

@@ -21,9 +21,23 @@ func goldenFile(t testing.TB, name string) []byte {
 // FuzzRestoreKeyed: any bytes lead to an error or a state.
 func FuzzRestoreKeyed(f *testing.F) {
 	f.Add(goldenFile(f, "keyed-v1.state"))
+	f.Add(goldenFile(f, "keyed-v2-1.state"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, k := goldenKeyed(t)
 		if err := k.Restore(inMemory(b), allGroups); err == nil {
+			must(t, checkIndex(&k.index))
+		}
+	})
+}
+
+// FuzzRestoreUpon: so do the bytes of a file and of another that it refers to.
+func FuzzRestoreUpon(f *testing.F) {
+	f.Add(goldenFile(f, "keyed-v2-2.state"), goldenFile(f, "keyed-v2-1.state"))
+	f.Fuzz(func(t *testing.T, own, other []byte) {
+		_, k := goldenKeyed(t)
+		from := inMemory(own)
+		from.Handle.Refers = []snapshot.Handle{snapshot.InlineHandle(other)}
+		if err := k.Restore(from, allGroups); err == nil {
 			must(t, checkIndex(&k.index))
 		}
 	})

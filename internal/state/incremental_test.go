@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"testing"
 
@@ -292,4 +293,61 @@ func TestRandomIncrementalCheckpointsEqualTheModel(t *testing.T) {
 	t.Run("strings", func(t *testing.T) {
 		newLine(newRig(t, 8, allGroups, nil, asText, 300), &fileStore{files: map[string][]byte{}}, 0).runLine(400)
 	})
+}
+
+// Rescaled up and down, and each time going on with increments of its own, a job holds what the model holds.
+func TestRescalingBetweenIncrementalCheckpoints(t *testing.T) {
+	lines := []*line[int64]{newLine(newRig(t, 3, allGroups, nil, asInt, 900), &fileStore{files: map[string][]byte{}}, 1000)}
+	lines[0].runSome(60)
+	for i, parallelism := range []int{3, 2, 2, 1} {
+		lines = rescaled(t, lines, parallelism)
+		for _, l := range lines {
+			l.runSome(20 + 10*i)
+		}
+	}
+}
+
+// runSome takes some checkpoints, until there is one that all was completed before.
+func (l *line[K]) runSome(checkpoints int) {
+	for until := l.checkpoints + checkpoints; l.checkpoints < until || len(l.done) == 0; {
+		l.step()
+	}
+	for len(l.pending) > 0 {
+		l.finish()
+	}
+	l.compareAt(l.newest())
+}
+
+func (l *line[K]) newest() *taken[K] {
+	return slices.MaxFunc(l.done, func(a, b *taken[K]) int { return int(a.id - b.id) })
+}
+
+// rescaled restores the newest checkpoints of some lines, all of their job's subtasks, at another parallelism.
+func rescaled[K comparable](t *testing.T, old []*line[K], parallelism int) (all []*line[K]) {
+	for i := range parallelism {
+		own := base.RangeOf(i, parallelism)
+		g := newRig(t, uint64(parallelism*10+i), own, old[0].keyed.slots.hash, old[0].key, old[0].most)
+		l := newLine(g, &fileStore{files: map[string][]byte{}, number: 1_000_000 * (parallelism*10 + i)}, old[0].inline)
+		for _, o := range old {
+			g.now, l.last = max(g.now, o.now), max(l.last, o.last)
+		}
+		for _, o := range old {
+			c := o.newest()
+			both, ok := own.Intersect(o.keyed.within)
+			if !ok {
+				continue
+			}
+			must(t, g.keyed.Restore(o.from(c), both))
+			part := c.want.within(g.keyed.Hash, own).clone()
+			maps.Copy(g.model.entries, part.entries)
+			maps.Copy(g.model.timers, part.timers)
+			if both == own && both == o.keyed.within { // as after a failure
+				maps.Copy(l.store.files, o.store.files)
+				l.done, l.named = []*taken[K]{c}, c.id
+			}
+		}
+		l.check(g.keyed)
+		all = append(all, l)
+	}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -93,11 +94,15 @@ func BenchmarkCheck(b *testing.B) {
 	env := weir.NewTestEnv()
 	twenty(env)
 	at := stopped(b, env)
+	var cpu time.Duration
 	for b.Loop() {
-		if out, err := exec.Command("weir", "check", "-s", at, shop, "twenty").CombinedOutput(); err != nil || strings.Count(string(out), "\nsame") != 19 {
+		c := exec.Command("weir", "check", "-s", at, shop, "twenty")
+		if out, err := c.CombinedOutput(); err != nil || strings.Count(string(out), "\nsame") != 19 {
 			b.Fatalf("%v\n%s", err, out)
 		}
+		cpu += c.ProcessState.UserTime() + c.ProcessState.SystemTime() // with the job's
 	}
+	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
 // stopped runs a job until it can be stopped, and gives the savepoint.

@@ -153,7 +153,9 @@ func TestVerdicts(t *testing.T) {
 			says: []string{`state "seen" (value): stored as Seen{At, By}, declared as Seen{X}: they have no field in common`, `weir:"was=Name"`}},
 		{what: "another kind", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States[0].Kind = "reducing" },
 			says: []string{`state "n" (value): it is stored as one of kind value, but declared as reducing; give the state a new name, or its old kind back`}},
-		{what: "a state that is new", change: func(p *Program, _ *snapshot.Metadata) { p.Operators[1].States = append(p.Operators[1].States, keyed("more", `"string"`)) }, fits: true,
+		{what: "a state that is new", change: func(p *Program, _ *snapshot.Metadata) {
+			p.Operators[1].States = append(p.Operators[1].States, keyed("more", `"string"`))
+		}, fits: true,
 			want: []string{`new count value "more"`, lines, count, out, hook}},
 		{what: "a state that is renamed", change: func(p *Program, _ *snapshot.Metadata) {
 			p.Operators[1].States[0] = snapshot.StateSchema{Name: "total", Was: "n", Kind: "value", Key: `"string"`, Value: `"long"`}

@@ -27,6 +27,27 @@ func (r *reader[V]) as(schema string, c *codec.Codec[V]) (err error) {
 	return err
 }
 
+// Decode is as codec.Reader's, but that its error is for good.
+func (r *reader[V]) Decode(src []byte, v *V) (rest []byte, err error) {
+	if rest, err = r.Reader.Decode(src, v); err != nil {
+		err = &unreadable{err}
+	}
+	return rest, err
+}
+
+// unreadable is a stored value that cannot become what is declared, though its schema can: one that does not fit into a narrower
+// integer, or that the methods of an opaque type do not read. To restore it once more repairs nothing.
+type unreadable struct{ error }
+
+func (e *unreadable) Error() string {
+	return "a stored value cannot be read as what is declared: " + e.error.Error()
+}
+
+func (e *unreadable) Unwrap() error { return e.error }
+
+// NonRecoverable is what the job master looks for.
+func (e *unreadable) NonRecoverable() bool { return true }
+
 // readsNothing tells whether a value can be written as no bytes at all.
 func (r *reader[V]) readsNothing() bool {
 	var v V

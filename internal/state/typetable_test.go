@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"database/sql"
+	"errors"
 	"image"
 	"math/big"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/codec"
+	"github.com/weirstream/weir/internal/base"
 	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/state"
@@ -597,6 +599,37 @@ func (r refusal) mustRefuse(t *testing.T, stored, declared snapshot.StateSchema)
 	for _, part := range []string{of, r.says, "stored as ", "declared as ", "; "} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s, %s: got %v, want a refusal with %q", r.name, stored.Kind, err, part)
+		}
+	}
+}
+
+// What a schema does not say is seen when it is read: a value that does not fit fails the restore for good, by the name of its state.
+func TestAValueThatDoesNotFit(t *testing.T) {
+	old := func(t *testing.T, within base.KeyGroupRange) *home {
+		var wide state.Value[int32]
+		var all state.OperatorList[int32]
+		k := openKeyed[int64](t, within, map[string]binder{"count": &wide})
+		h := &home{keyed: k, within: within, keys: 2, operator: openOperator(t, &all)}
+		h.hash = func(i int) uint64 { return k.Hash(int64(i)) }
+		h.fill = func(i int) {
+			k.Seek(k.Hash(int64(i)), int64(i))
+			wide.Set(int32(i) << 16)
+			all.Add(1 << 16)
+		}
+		return h
+	}
+	now := func(t *testing.T) *home {
+		k := openKeyed[int64](t, allGroups, map[string]binder{"count": new(state.Value[int16])})
+		return &home{keyed: k, operator: openOperator(t, new(state.OperatorList[int16]))}
+	}
+	for _, m := range []medium{inCheckpoint, inCanonical, inNative} {
+		all := keepAll(t, m, old, 2)
+		h := now(t)
+		for what, err := range map[string]error{`state "count"`: all.restore(h), `state "list 0"`: errors.Join(h.restoreOperator(all.operator[0]), h.restoreOperator(all.operator[1]))} {
+			var final interface{ NonRecoverable() bool }
+			if !errors.As(err, &final) || !final.NonRecoverable() || !strings.Contains(err.Error(), "65536 does not fit into int16") || !strings.Contains(err.Error(), what) {
+				t.Errorf("%v, %s: %v", m, what, err)
+			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package weirtest
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,44 +19,12 @@ func found(t *testing.T, checks []check) map[string]string {
 	t.Helper()
 	said := map[string]string{}
 	for _, c := range checks {
-		f := &failure{TB: t}
-		f.run(c.run)
-		if len(f.said) > 0 {
-			said[c.name] = strings.Join(f.said, "\n")
+		if text := Failing(t, c.run); text != "" {
+			said[c.name] = text
 		}
 	}
 	return said
 }
-
-// failure is a testing.TB that may fail without failing the test.
-type failure struct {
-	testing.TB
-	said     []string
-	cleanups []func()
-}
-
-// run runs a test on a goroutine, which ends with it.
-func (f *failure) run(test func(t testing.TB)) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		test(f)
-	}()
-	<-done
-	for _, c := range slices.Backward(f.cleanups) {
-		c()
-	}
-}
-
-func (f *failure) Helper()                        {}
-func (f *failure) Failed() bool                   { return len(f.said) > 0 }
-func (f *failure) Cleanup(c func())               { f.cleanups = append(f.cleanups, c) }
-func (f *failure) Log(...any)                     {}
-func (f *failure) Logf(string, ...any)            {}
-func (f *failure) Error(args ...any)              { f.said = append(f.said, fmt.Sprint(args...)) }
-func (f *failure) Errorf(format string, a ...any) { f.said = append(f.said, fmt.Sprintf(format, a...)) }
-func (f *failure) Fatal(args ...any)              { f.Error(args...); runtime.Goexit() }
-func (f *failure) Fatalf(format string, a ...any) { f.Errorf(format, a...); runtime.Goexit() }
 
 // badSource is a source of numbers with a mistake.
 type badSource struct {

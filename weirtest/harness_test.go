@@ -183,7 +183,7 @@ func TestHarnessErrors(t *testing.T) {
 		{func(h *weirtest.Harness[event, string]) { h.Close(); h.Push(event{}) }, "the harness is closed"},
 		{func(h *weirtest.Harness[event, string]) { h.Expect("x") }, "what came out is"},
 	} {
-		said := failing(t, func(t testing.TB) { c.do(weirtest.NewHarness(t, byUser)) })
+		said := weirtest.Failing(t, func(t testing.TB) { c.do(weirtest.NewHarness(t, byUser)) })
 		if !strings.Contains(said, c.want) {
 			t.Errorf("said %q; want %q", said, c.want)
 		}
@@ -233,7 +233,7 @@ func TestChanged(t *testing.T) {
 		"": "", "emitted": "a record was changed after it was emitted: it was [1 1], and is now [2 1]", "given": "an input: a record was changed",
 		"stored": "the state of key 1 of operator \"KeyedProcess\" (uid \"sums\") was changed while records of other keys were processed",
 	} {
-		said := failing(t, func(t testing.TB) {
+		said := weirtest.Failing(t, func(t testing.TB) {
 			h := weirtest.NewHarness(t, func(s weir.Stream[[]int64]) weir.Stream[[]int64] {
 				return s.KeyBy(func(v []int64) int64 { return v[0] }).Process(&sums{Bad: bad}).UID("sums")
 			})
@@ -247,18 +247,118 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// failing runs a test that should fail, and returns what it says.
-func failing(t *testing.T, test func(t testing.TB)) string {
-	t.Helper()
-	f := &failure{TB: t}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		test(f)
-	}()
-	<-done
-	for _, c := range slices.Backward(f.cleanups) {
-		c()
+// match joins payments with the rules that are broadcast, lists what it has seen by subtask, and misuses its state if told to.
+type match struct {
+	Limit weir.BroadcastMap[string, int64] `state:"limit"`
+	Spent weir.Value[int64]                `state:"spent"`
+	Seen  weir.OperatorList[string]        `state:"seen"`
+	Bad   string
+}
+
+type rule struct {
+	User  string
+	Limit int64
+}
+
+func (m *match) Process(ctx *weir.KeyedContext[string], e event, out weir.Out[string]) error {
+	m.Seen.Add(e.User)
+	m.Spent.Set(m.Spent.Get() + e.N)
+	if limit, ok := m.Limit.Get(ctx.Key()); ok && m.Spent.Get() > limit {
+		out.Emit(fmt.Sprint(ctx.Key(), " spends ", m.Spent.Get()))
 	}
-	return strings.Join(f.said, "\n")
+	ctx.EventTimer(noon)
+	return nil
+}
+
+func (m *match) ProcessBroadcast(_ *weir.Context, r rule, _ weir.Out[string]) error {
+	m.Limit.Put(r.User, r.Limit)
+	if m.Bad == "broadcast" {
+		m.Spent.Set(1)
+	}
+	return nil
+}
+
+func (m *match) OnTimer(ctx *weir.KeyedContext[string], _ weir.Timer, out weir.Out[string]) error {
+	out.Emit("noon of " + ctx.Key())
+	return nil
+}
+
+func (m *match) CheckpointCompleted(int64) error {
+	if m.Bad == "completed" {
+		m.Spent.Set(1)
+	}
+	return nil
+}
+
+// TestHarness2: two inputs, one of them broadcast; the less of their watermarks is the operator's.
+func TestHarness2(t *testing.T) {
+	piece := func(bad string) func(weir.Stream[event], weir.Stream[rule]) weir.Stream[string] {
+		return func(events weir.Stream[event], rules weir.Stream[rule]) weir.Stream[string] {
+			return events.KeyBy(func(e event) string { return e.User }).ConnectBroadcast(rules.Broadcast()).Process(&match{Bad: bad}).UID("match")
+		}
+	}
+	h := weirtest.NewHarness2(t, piece(""), weirtest.Parallelism(3))
+	h.Push2(rule{"ann", 10})
+	h.Push1(event{"ann", 10}, event{"bob", 100}, event{"ann", 1})
+	h.Expect("ann spends 11")
+	for subtask := range 3 {
+		want(t, "the limits", h.Broadcast[string, int64](subtask, "limit"), map[string]int64{"ann": 10})
+	}
+	seen := h.Elements[string]("seen")
+	slices.Sort(seen)
+	want(t, "what was seen", seen, []string{"ann", "ann", "bob"})
+	h.Watermark1(noon)
+	h.Expect()
+	h.Idle2()
+	got := h.Take()
+	slices.Sort(got)
+	want(t, "what the timers say", got, []string{"noon of ann", "noon of bob"})
+	h.RestoreAt(h.Checkpoint(), 2)
+	h.End1()
+	h.Push2(rule{"bob", 1})
+	h.End2()
+	want(t, "the limits", h.Broadcast[string, int64](1, "limit"), map[string]int64{"ann": 10, "bob": 1})
+
+	for bad, do := range map[string]func(h *weirtest.Harness2[event, rule, string]){
+		"broadcast": func(h *weirtest.Harness2[event, rule, string]) { h.Push2(rule{"ann", 1}) },
+		"completed": func(h *weirtest.Harness2[event, rule, string]) { h.Checkpoint() },
+	} {
+		h := weirtest.NewHarness2(t, piece(bad))
+		h.Push1(event{"ann", 1})
+		if err := h.Try(func() { do(h) }); err == nil || !strings.Contains(err.Error(), "state") {
+			t.Errorf("%s: state that was used where there is no key: %v", bad, err)
+		}
+	}
+}
+
+// TestPieces: what a harness cannot drive is refused, and says why.
+func TestPieces(t *testing.T) {
+	for _, c := range []struct {
+		piece func(weir.Stream[event]) weir.Stream[event]
+		want  string
+	}{
+		{func(s weir.Stream[event]) weir.Stream[event] { return s }, "does nothing with a stream"},
+		{func(s weir.Stream[event]) weir.Stream[event] {
+			keep := func(e event) event { return e }
+			return s.Map(keep).Rebalance().Map(keep)
+		}, "between \"Map\" and \"Map\" records change their subtask (REBALANCE)"},
+		{func(s weir.Stream[event]) weir.Stream[event] {
+			return s.KeyBy(func(e event) string { return e.User }).Process(weir.Keyed(func(*weir.KeyedContext[string], event, weir.Out[event]) error { return nil })).UID("a").
+				KeyBy(func(e event) string { return e.User }).Reduce(func(a, _ event) event { return a }).UID("b")
+		}, "records change their subtask (HASH)"},
+	} {
+		if said := weirtest.Failing(t, func(t testing.TB) { weirtest.NewHarness(t, c.piece) }); !strings.Contains(said, c.want) {
+			t.Errorf("said %q; want %q", said, c.want)
+		}
+	}
+	h := weirtest.NewHarness(t, func(s weir.Stream[event]) weir.Stream[int64] {
+		return s.Map(func(e event) event { return e }).Filter(func(e event) bool { return e.N > 0 }).Map(func(e event) int64 { return e.N }).NewChain()
+	}, weirtest.Parallelism(2))
+	h.Push(event{"a", 1}, event{"b", 0}, event{"c", 3})
+	h.Expect(1, 3)
+	side := weirtest.NewHarness(t, func(s weir.Stream[event]) weir.Stream[int64] {
+		return s.KeyBy(func(e event) string { return e.User }).Process(&visits{}).UID("visits").SideOutput[int64]("odd")
+	})
+	side.Push(event{"a", 1}, event{"a", 2}, event{"b", 3})
+	side.Expect(1, 3)
 }

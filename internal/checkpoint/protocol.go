@@ -151,6 +151,8 @@ type AckMetrics struct {
 	// Processed and Persisted are bytes of records that were processed during the alignment, or went into the checkpoint.
 	Processed, Persisted int64
 	Unaligned            bool
+	// Busy and Pressed are how long, since its snapshot before, the task has worked, and has had no room in an output.
+	Busy, Pressed time.Duration
 	// First and Last are the channels on which the first and the last barrier came, counted from 1; 0: the task was triggered.
 	First, Last int
 }

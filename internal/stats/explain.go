@@ -192,8 +192,11 @@ func (x *explainer) held(t base.Task, at time.Duration) time.Duration {
 
 // cause is why a barrier is late where it comes.
 func cause(p *Part) string {
-	if p.Unaligned {
+	switch {
+	case p.Unaligned:
 		return "its code had not returned"
+	case p.Pressed > p.Busy:
+		return "back-pressure: its own output was full"
 	}
 	return "back-pressure"
 }

@@ -149,6 +149,13 @@ func TestExplain(t *testing.T) {
 			h.acked(out, metrics(times{delay: 1, align: 1801, async: 1}, false, 1, 3), 10, 0)
 			return h.completed(2010, 9)
 		}, `1.8 s of 2.0 s: subtask 3 of "count" waited for barriers on lines -> count (back-pressure); 200 ms writing 12 MB.`},
+		{"back-pressure from behind", func(t *testing.T) string {
+			h := begun(t).triggered(1).quick(count3)
+			m := metrics(times{delay: 900, async: 10}, false, 2)
+			m.Pressed, m.Busy = 800*ms, 90*ms
+			h.acked(count3, m, 10, 0)
+			return h.completed(912, 2)
+		}, `912 ms: subtask 3 of "count" waited for barriers on lines -> count (back-pressure: its own output was full).`},
 		{"writing", func(t *testing.T) string {
 			h := begun(t).triggered(1).quick(count1)
 			h.acked(count1, metrics(times{delay: 2, sync: 40, async: 1940}, false, 1, 3), 2_345_000_000, 0)

@@ -55,6 +55,16 @@ type gauge struct {
 	busy, idle, backpressured atomic.Int64 // nanoseconds
 
 	waited time.Duration // of backpressured, in Send
+
+	busyBefore, backpressuredBefore int64 // at the last snapshot
+}
+
+// since is how long the task was busy, and back-pressured, since the last call.
+func (g *gauge) since() (busy, backpressured time.Duration) {
+	b, p := g.busy.Load(), g.backpressured.Load()
+	busy, backpressured = time.Duration(b-g.busyBefore), time.Duration(p-g.backpressuredBefore)
+	g.busyBefore, g.backpressuredBefore = b, p
+	return busy, backpressured
 }
 
 // Counters are the task's, now. Any goroutine may call it.
@@ -138,6 +148,7 @@ func (t *Task) maybeSayAligning() {
 // waited is what came before a snapshot.
 func (t *Task) waited(b checkpoint.Barrier, now time.Time) checkpoint.AckMetrics {
 	m := checkpoint.AckMetrics{Unaligned: b.Alignment == checkpoint.Unaligned}
+	m.Busy, m.Pressed = t.gauge.since()
 	at, ok := t.handler.Timing(b.ID)
 	if !ok {
 		return m

@@ -26,7 +26,7 @@ func at(b checkpoint.Barrier, ago time.Duration) checkpoint.Barrier {
 	return b
 }
 
-// expectMetrics compares what was acknowledged, but for bytes.
+// expectMetrics compares what was acknowledged, but for bytes and the time between snapshots.
 func (r *rig) expectMetrics(id base.CheckpointID, want checkpoint.AckMetrics) {
 	r.Helper()
 	r.settle()
@@ -34,7 +34,7 @@ func (r *rig) expectMetrics(id base.CheckpointID, want checkpoint.AckMetrics) {
 	if !ok {
 		r.Fatalf("checkpoint %d was not acknowledged: %v", id, r.take())
 	}
-	got.Processed, got.Persisted = 0, 0
+	got.Processed, got.Persisted, got.Busy, got.Pressed = 0, 0, 0, 0
 	if got != want {
 		r.Errorf("checkpoint %d was measured as\n\t%+v\nwanted\n\t%+v", id, got, want)
 	}
@@ -179,6 +179,9 @@ func TestATimeoutBehindRecords(t *testing.T) {
 		pass(2 * time.Second)
 		r.expectMetrics(1, checkpoint.AckMetrics{StartDelay: 5 * ms, Held: time.Second, Alignment: time.Second, Unaligned: true, First: 2, Last: 2})
 		r.expectNotes("writing 1 after 1.005s")
+		if m := r.up.metrics[1]; m.Pressed < 300*ms || m.Busy != 0 {
+			r.Errorf("without room for %v, busy for %v", m.Pressed, m.Busy)
+		}
 	})
 }
 

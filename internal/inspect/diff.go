@@ -11,7 +11,7 @@ import (
 // Change is what became of an operator or of a state from one snapshot to the other.
 type Change string
 
-// Of these, Same and Resized are no difference in shape.
+// All but Same are differences in shape.
 const (
 	Same    Change = "same"
 	Added   Change = "added"

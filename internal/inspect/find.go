@@ -13,7 +13,6 @@ import (
 // What an operator has beside its states goes by names that no state has, as the timers do. Where nothing else is called so, the
 // parentheses may be left out.
 const (
-	timersName      = "(timers)"
 	coordinatorName = "(coordinator)"
 	inFlightName    = "(in-flight)"
 )
@@ -133,5 +132,5 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// timersOf is a schema that timers have.
+// isTimers tells whether a schema is that of timers.
 func isTimers(s snapshot.StateSchema) bool { return s.Kind == state.KindTimers }

@@ -15,6 +15,7 @@
 //   - A manifest says which page lies in which file, and where: a section for each segment of the root. A restore goes by it.
 //   - Rows are one state of a snapshot in the canonical format: what a KeyedSnapshot or an OperatorSnapshot is written as for a
 //     canonical savepoint, instead of its state file. A RowsFile is one to restore from.
+//   - StoredKeyed, StoredList and RowsFile give what is stored as Rows without the types of the program, by the schemas in the files.
 //   - Operator is the operator state of one subtask: OperatorList, UnionList, BroadcastMap.
 //
 // # Invariants

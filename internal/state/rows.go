@@ -83,6 +83,31 @@ func (r *Rows) properties() []avrofile.Property {
 	return all
 }
 
+// rowColumns are the fields of the rows of a state.
+func rowColumns(s snapshot.StateSchema, ttl time.Duration) (all []avrofile.Column) {
+	add := func(name, schema string) { all = append(all, avrofile.Column{Name: name, Type: schema}) }
+	if s.Key != "" {
+		add("hash", hashType)
+		add("key", s.Key)
+	}
+	switch s.Kind {
+	case KindTimers:
+		add("time", instantType)
+		add("event", `"boolean"`)
+		return all
+	case KindList:
+		add("index", `"long"`)
+	}
+	if s.MapKey != "" {
+		add("mapKey", s.MapKey)
+	}
+	add("value", s.Value)
+	if ttl > 0 {
+		add("expires", instantType)
+	}
+	return all
+}
+
 // RowsFile is a file of rows that was opened to be restored.
 type RowsFile struct {
 	*avrofile.Reader

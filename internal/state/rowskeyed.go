@@ -23,26 +23,13 @@ const (
 func (s *KeyedSnapshot) Rows() (all []*Rows) {
 	for i, c := range s.columns {
 		r := &Rows{schema: s.schemas[i], keyed: true, ttl: c.common().spec.TTL}
-		r.columns = []avrofile.Column{{Name: "hash", Type: hashType}, {Name: "key", Type: r.schema.Key}}
-		switch r.schema.Kind {
-		case KindList:
-			r.columns = append(r.columns, avrofile.Column{Name: "index", Type: `"long"`})
-		case KindMap:
-			r.columns = append(r.columns, avrofile.Column{Name: "mapKey", Type: r.schema.MapKey})
-		}
-		r.columns = append(r.columns, avrofile.Column{Name: "value", Type: r.schema.Value})
-		if r.ttl > 0 {
-			r.columns = append(r.columns, avrofile.Column{Name: "expires", Type: instantType})
-		}
+		r.columns = rowColumns(r.schema, r.ttl)
 		r.write = func(f *avrofile.Writer) error { return s.writeColumn(f, c) }
 		all = append(all, r)
 	}
 	if s.views[tableProcessing].entries+s.views[tableEvent].entries > 0 {
 		schema := s.schemas[len(s.schemas)-1]
-		all = append(all, &Rows{schema: schema, keyed: true, write: s.writeTimers, columns: []avrofile.Column{
-			{Name: "hash", Type: hashType}, {Name: "key", Type: schema.Key},
-			{Name: "time", Type: instantType}, {Name: "event", Type: `"boolean"`},
-		}})
+		all = append(all, &Rows{schema: schema, columns: rowColumns(schema, 0), keyed: true, write: s.writeTimers})
 	}
 	return all
 }

@@ -11,10 +11,7 @@ import (
 func (s *OperatorSnapshot) Rows() (all []*Rows) {
 	for i, l := range s.lists {
 		r := &Rows{schema: l.schema(), mode: l.mode()}
-		if r.schema.MapKey != "" {
-			r.columns = append(r.columns, avrofile.Column{Name: "mapKey", Type: r.schema.MapKey})
-		}
-		r.columns = append(r.columns, avrofile.Column{Name: "value", Type: r.schema.Value})
+		r.columns = rowColumns(r.schema, 0)
 		r.write = func(f *avrofile.Writer) error { return writeElements(f, s.frozen[i]) }
 		all = append(all, r)
 	}

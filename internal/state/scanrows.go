@@ -3,9 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/weirstream/weir/codec"
@@ -238,102 +236,4 @@ func (r *Row) append(dst []byte, s StoredState) []byte {
 		dst = appendExpiry(dst, r.Written, s.TTL)
 	}
 	return dst
-}
-
-// rowColumns are the fields of the rows of a state.
-func rowColumns(s snapshot.StateSchema, ttl time.Duration) (all []avrofile.Column) {
-	add := func(name, schema string) { all = append(all, avrofile.Column{Name: name, Type: schema}) }
-	if s.Key != "" {
-		add("hash", hashType)
-		add("key", s.Key)
-	}
-	switch s.Kind {
-	case KindTimers:
-		add("time", instantType)
-		add("event", `"boolean"`)
-		return all
-	case KindList:
-		add("index", `"long"`)
-	}
-	if s.MapKey != "" {
-		add("mapKey", s.MapKey)
-	}
-	add("value", s.Value)
-	if ttl > 0 {
-		add("expires", instantType)
-	}
-	return all
-}
-
-// StoredList is one list, or one broadcast map, of one old subtask.
-type StoredList struct {
-	schema  snapshot.StateSchema
-	mapKey  *codec.Type
-	value   *codec.Type
-	read    elementReader
-	offsets []int64
-}
-
-// OpenList finds a list in a native file.
-func OpenList(list snapshot.ListHandle, open func(snapshot.Handle) (io.ReaderAt, error)) (*StoredList, error) {
-	r, err := open(list.Handle)
-	if err != nil {
-		return nil, err
-	}
-	end, err := readEnd(r, list.Size)
-	if err != nil {
-		return nil, err
-	}
-	l := &StoredList{offsets: slices.Clone(list.Offsets)}
-	l.read.r = r
-	if l.schema, l.read.blocks, err = findList(end.trailer, end.bodyEnd, list.Name); err != nil {
-		return nil, err
-	}
-	if l.mapKey, l.value, err = typesOf(l.schema.MapKey, l.schema.Value); err != nil {
-		return nil, fmt.Errorf("%w: state %q: %w", ErrCorrupt, list.Name, err)
-	}
-	return l, nil
-}
-
-// State is what the file says of the list.
-func (l *StoredList) State() StoredState { return StoredState{Schema: l.schema} }
-
-// Bytes is how many bytes its elements take.
-func (l *StoredList) Bytes() (n int64) {
-	for _, b := range l.read.blocks {
-		n += int64(b.length)
-	}
-	return n
-}
-
-// Rows are the elements. An error is the last that comes.
-func (l *StoredList) Rows() iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		for i, off := range l.offsets {
-			r, err := l.row(off)
-			if err != nil {
-				yield(Row{}, fmt.Errorf("state %q, element %d: %w", l.schema.Name, i, err))
-				return
-			}
-			if r.Index = int64(i); !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (l *StoredList) row(off int64) (r Row, err error) {
-	src, err := l.read.element(off)
-	if err != nil {
-		return r, err
-	}
-	if l.mapKey != nil {
-		if r.MapKey, src, err = cutValue(l.mapKey, src); err != nil {
-			return r, err
-		}
-	}
-	if r.Value, src, err = cutValue(l.value, src); err == nil && len(src) > 0 {
-		err = corrupt("%d bytes too many", len(src))
-	}
-	return r, err
 }

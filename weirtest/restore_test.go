@@ -96,7 +96,7 @@ func TestCheckRestore(t *testing.T) {
 		{"migrates", visiting(&guests2{}, "visits"), at, false, "widened from int to long"},
 		{"an alias", visiting(&guests2{}, "guests", "visits"), at, false, "was visits"},
 		{"renamed", visiting(&guests2{}, "guests"), at, true, `UID("guests", "visits")`},
-		{"another type", visiting(&guests3{}, "visits"), at, true, `state "n" (value): stored as int, declared as string`},
+		{"another type", visiting(&guests3{}, "visits"), at, true, "stored as int, declared as string"},
 		{"allowed", allowing, at, false, "what is dropped is gone"},
 		{"no snapshot", visiting(&guests{}, "visits"), at + "x", true, "there is no such directory"},
 		{"no job", weir.NewTestEnv(), at, true, "the job is empty"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirstream/weir/codec"
 	"github.com/weirstream/weir/internal/base"
+	"github.com/weirstream/weir/internal/fit"
 	"github.com/weirstream/weir/internal/snapshot"
 )
 
@@ -124,7 +125,7 @@ func (k *Keyed[K]) Schemas() []snapshot.StateSchema {
 }
 
 // timersName is the name of the timers among the schemas. No state of the user's can have it.
-const timersName = "(timers)"
+const timersName = fit.Timers
 
 func (k *Keyed[K]) bind(c column) error {
 	if c.common().spec.Name == timersName {

@@ -17,6 +17,7 @@ import (
 	. "github.com/weirstream/weir"
 	"github.com/weirstream/weir/internal/checkpoint"
 	"github.com/weirstream/weir/internal/jobmaster"
+	"github.com/weirstream/weir/internal/snapshot"
 	"github.com/weirstream/weir/internal/storage"
 )
 
@@ -268,6 +269,8 @@ var oldSnapshots = []struct {
 	{"v2-unaligned", 2, true, oldCheckpoint},
 	{"v2-savepoint-native", 2, false, oldSavepoint(checkpoint.Savepoint, checkpoint.Native)},
 	{"v2-savepoint-canonical", 2, false, oldSavepoint(checkpoint.Savepoint, checkpoint.Canonical)},
+	{"v3-checkpoint", 3, false, oldCheckpoint}, // with files in shared/
+	{"v3-savepoint-native", 3, false, oldSavepoint(checkpoint.Savepoint, checkpoint.Native)},
 }
 
 func oldCheckpoint(r *running) (string, error) {
@@ -329,7 +332,32 @@ func saveOld(from storage.FS, path, to string) error {
 			err = os.WriteFile(filepath.Join(to, e.Name), b, 0o644)
 		}
 	}
+	for _, shared := range oldShared(to) {
+		if err != nil {
+			return err
+		}
+		var b []byte
+		if b, err = oldFile(from, shared); err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Join(to, "shared"), 0o755), os.WriteFile(filepath.Join(to, "shared", filepath.Base(shared)), b, 0o644))
+		}
+	}
 	return err
+}
+
+// oldShared are the files that a snapshot on the disk names absolutely; with it they lie in its directory shared.
+func oldShared(dir string) (all []string) {
+	b, _ := os.ReadFile(filepath.Join(dir, "_metadata"))
+	m, err := snapshot.Decode(b)
+	if err != nil {
+		return nil // the restore tells
+	}
+	_ = m.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error { // which never fails
+		if filepath.IsAbs(h.File) {
+			all = append(all, h.File)
+		}
+		return nil
+	})
+	return all
 }
 
 func oldFile(from storage.FS, path string) ([]byte, error) {
@@ -347,15 +375,21 @@ func loadOld(from string, to storage.FS, path string) error {
 	if err == nil {
 		err = to.Mkdir(path)
 	}
+	files := map[string]string{} // by where they go
 	for _, e := range entries {
-		if err != nil {
-			return err
+		if !e.IsDir() {
+			files[path+"/"+e.Name()] = filepath.Join(from, e.Name())
 		}
-		b, readErr := os.ReadFile(filepath.Join(from, e.Name()))
-		if readErr != nil {
-			return readErr
+	}
+	for _, shared := range oldShared(from) {
+		files[shared] = filepath.Join(from, "shared", filepath.Base(shared))
+		err = errors.Join(err, storage.MkdirAll(to, filepath.Dir(shared)))
+	}
+	for name, file := range files {
+		b, readErr := os.ReadFile(file)
+		if err = errors.Join(err, readErr); err == nil {
+			err = writeOld(to, name, b)
 		}
-		err = writeOld(to, path+"/"+e.Name(), b)
 	}
 	return err
 }

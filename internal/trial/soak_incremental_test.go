@@ -26,7 +26,10 @@ func TestSoakIncremental(t *testing.T) {
 	after := s.settled(before)
 	wrong := errors.Join(s.out.balance(s.reference()), s.nothingLeft(before, after))
 	if large {
-		wrong = errors.Join(wrong, s.held(samples), steady(samples))
+		wrong = errors.Join(wrong, s.held(samples))
+	}
+	if s.seconds >= 600 { // the keys fill up for the first ten seconds, and what is alive with them
+		wrong = errors.Join(wrong, steady(samples))
 	}
 	verdict := "PASSED"
 	if wrong != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/weirstream/weir/internal/base"
@@ -342,7 +343,7 @@ func (o *committer[T, C]) try(cs []*Commit[C]) (again []*Commit[C], err error) {
 		c.Attempt++
 		c.retry, c.err = false, nil
 	}
-	if err := o.to.Commit(o.Runtime.Context, cs); err != nil {
+	if err := o.to.Commit(o.Runtime.Context, slices.Clone(cs)); err != nil { // the slice is the sink's, to sort or to shrink
 		return nil, fmt.Errorf("committing: %w", err)
 	}
 	for _, c := range cs {

@@ -187,6 +187,7 @@ func (s *ledgerSink) Commit(_ context.Context, cs []*Commit[string]) error {
 			s.commit(c)
 		}
 	}
+	clear(cs) // a sink may do with the slice what it likes
 	return nil
 }
 func (s *ledgerSink) Abort(_ context.Context, cs []string) error { s.n.add("abort %v", cs); return nil }

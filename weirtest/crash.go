@@ -41,7 +41,7 @@ type Crash struct {
 	// Job builds the job. It must read all of its input in every history: weir.FromSlice, weir.Generate, a Source.
 	Job func(env *weir.Env, w *World)
 	// Check says what is wrong with what the job has committed at its end, in any history. Where it is nil, the job must commit
-	// what it commits without crashes, in any order.
+	// to sinks of the World what it commits without crashes, in any order.
 	Check func(w *World) error
 	// Seeds is how many plans are tried; 0: 10. On the command line -weirtest.seeds=1000 has more of them tried, and -weirtest.seed=7 begins
 	// with that one, or, where nothing else is said, tries it alone.
@@ -147,6 +147,9 @@ func (r *crashes) refer(t *testing.T) error {
 			return fmt.Errorf("the job commits one thing at parallelism %d and another at %d, so there is nothing to compare with: "+
 				"say in Check what is right of any history, or run it at one Parallelism\n%s", r.Parallelism[0], parallelism, strings.Join(wrong, "\n"))
 		}
+	}
+	if r.Check == nil && reference.records() == 0 {
+		return errors.New("the job commits nothing to the sinks of its World, so there is nothing to compare: write to a World.Sink, or say in Check what is right")
 	}
 	r.reference = reference
 	return nil

@@ -46,6 +46,9 @@ func TestCrashFinds(t *testing.T) {
 				return nil
 			})).UID("changing").To(w.Sink[[]int64]("out")).UID("out")
 		}, Parallelism: []int{1}}, []string{`operator "KeyedProcess" (uid "changing"): a record was changed after it was emitted`}},
+		"writes elsewhere": {Crash{Job: func(env *weir.Env, w *World) {
+			integers(env).Process(&forgetful{}).UID("forgetful").To(weir.Discard[string]()).UID("out")
+		}}, []string{"the job commits nothing to the sinks of its World"}},
 		"refused by the oracle": {Crash{Job: func(env *weir.Env, w *World) {
 			integers(env).Process(&forgetful{}).UID("forgetful").To(w.Sink[string]("out")).UID("out")
 		}, Check: func(w *World) error {

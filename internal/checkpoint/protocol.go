@@ -124,7 +124,8 @@ type Completed struct {
 	// Keep: the files belong to somebody else (a savepoint, a snapshot restored without being claimed). Retention forgets
 	// it without a Discard.
 	Keep bool
-	// Apart: it lies elsewhere than the job's own checkpoints (what was claimed may). None refers to its files: they are not counted here.
+	// Apart: it, or a file of it, lies elsewhere than the job's own checkpoints (what was claimed may). None refers to its files: they are
+	// not counted here.
 	Apart bool
 
 	Tasks     []any  // by base.Task: what the task acknowledged; nil where it was finished

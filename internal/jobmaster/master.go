@@ -155,7 +155,7 @@ func (m *Master) takeOver() (checkpoint.Recovered, error) {
 		p.Metadata = m.program.Adopt(p.Metadata)
 		m.points[p.Metadata.ID] = p
 		c := completedOf(p)
-		c.Apart = !m.options.Store.Within(p.Location)
+		c.Apart = m.isApart(p)
 		r.Completed = append(r.Completed, c)
 	}
 	return r, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,10 +144,21 @@ func (m *Master) spec(x base.Exec, r *restoration) task.Spec {
 
 // baseOf is the id of a checkpoint, if later ones may refer to its files; else 0.
 func (m *Master) baseOf(p Point) base.CheckpointID {
-	if !m.options.Task.Incremental || p.Metadata.Kind.IsSavepoint() || p.Keep || !m.options.Store.Within(p.Location) {
+	if !m.options.Task.Incremental || p.Metadata.Kind.IsSavepoint() || p.Keep || m.isApart(p) {
 		return 0
 	}
 	return p.Metadata.ID
+}
+
+// isApart reports that a checkpoint, or a file that it refers to, lies elsewhere than the job's own: it was claimed there, or the job's
+// directory is the copy of another.
+func (m *Master) isApart(p Point) (apart bool) {
+	apart = !m.options.Store.Within(p.Location)
+	_ = p.Metadata.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error { // which never fails
+		apart = apart || path.IsAbs(h.File) && !m.options.Store.Within(path.Dir(h.File))
+		return nil
+	})
+	return apart
 }
 
 // reset is one ResetOperators under way: the hooks and the new operator coordinators of some vertices.

@@ -21,12 +21,13 @@ import (
 // Orphans, those of uploads that came late or were cut off too, are known by their ids: nobody names them, and they are older than the
 // newest checkpoint, or nothing of the run is left that could write. Sweep and Close remove them.
 
-// sharedFiles are the names of the files in dir/shared that m names.
+// sharedFiles are the names of the files in dir/shared that m names. A job's directory may have been moved, or be a copy, and files be
+// named where it was: then too they are kept where it is, for it may be moved back.
 func sharedFiles(dir string, m *snapshot.Metadata) (files []string) {
-	shared := path.Join(dir, sharedName)
 	_ = m.Handles(func(_ snapshot.Owner, h *snapshot.Handle) error { // which never fails
-		if path.Dir(h.File) == shared {
-			files = append(files, path.Base(h.File))
+		shared, file := path.Split(h.File)
+		if job := path.Dir(path.Clean(shared)); path.Base(shared) == sharedName && path.Base(job) == path.Base(dir) {
+			files = append(files, file)
 		}
 		return nil
 	})

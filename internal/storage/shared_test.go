@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -281,6 +282,29 @@ func TestTheNextRunCountsAgain(t *testing.T) {
 }
 
 // What a run has left goes when it closes, but for what may be a completed checkpoint's.
+// A job's directory is moved, and another start leaves behind what is in it, though it is named where it was. Moved back, all is there.
+func TestAMovedDirectoryKeepsItsFiles(t *testing.T) {
+	dir, err := Disk().Resolve(t.TempDir())
+	must(t, err)
+	here, there := path.Join(dir, "ckpt"), path.Join(dir, "moved")
+	d := openJob(t, Disk(), here)
+	first, _ := mustTakeUpon(t, d, 1)
+	second, location := mustTakeUpon(t, d, 2, filesOf(first)...)
+	must(t, d.Close())
+
+	must(t, os.Rename(here, there))
+	d = openJob(t, Disk(), there)
+	mustTakeUpon(t, d, 3)
+	_, err = d.Sweep()
+	must(t, err)
+	must(t, d.Discard(d.chk(1)))
+	must(t, d.Close())
+	wantShared(t, "moved", Disk(), d.dir, 1, 2, 3)
+
+	must(t, os.Rename(there, here))
+	must(t, verifyFilesOf(Disk(), second, location))
+}
+
 func TestCloseSweepsItsOwn(t *testing.T) {
 	m := memoryWith(t, "/d")
 	d := openJob(t, m, "/d")

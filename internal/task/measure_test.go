@@ -277,19 +277,24 @@ func TestARestoreIsMeasured(t *testing.T) {
 				return err
 			}
 			pass(30 * ms)
-			_, err = f.ReadAt(make([]byte, 5), 0)
+			if _, err = f.ReadAt(make([]byte, 5), 0); err != nil {
+				return err
+			}
+			if f, err = r.OpenPages(snapshot.InlineHandle([]byte("pages"))); err == nil {
+				_, err = f.ReadAt(make([]byte, 2), 0)
+			}
 			return err
 		}
 		a.opened = func() error { pass(4 * ms); return nil }
-		p.restore = &Restore{ID: 1, Operators: []*snapshot.Restored{{}}, Open: func(h snapshot.Handle) (storage.Reader, error) {
-			pass(7 * ms)
-			return slowReader{}, nil
-		}}
+		open := func(took time.Duration) func(h snapshot.Handle) (storage.Reader, error) {
+			return func(snapshot.Handle) (storage.Reader, error) { pass(took); return slowReader{}, nil }
+		}
+		p.restore = &Restore{ID: 1, Operators: []*snapshot.Restored{{}}, Open: open(7 * ms), OpenPages: open(ms)}
 	}
 	rigged(t, one(1, restoring), func(r *rig) {
 		pass(time.Second)
 		r.expectNotes("restored")
-		want := Restored{Read: 27 * ms, Restore: 30 * ms, Open: 4 * ms, Bytes: 5}
+		want := Restored{Read: 48 * ms, Restore: 30 * ms, Open: 4 * ms, Bytes: 7}
 		if got := r.up.notes[0]; !reflect.DeepEqual(got, want) {
 			r.Errorf("the restore was measured as %+v, want %+v", got, want)
 		}

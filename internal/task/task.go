@@ -61,9 +61,9 @@ func New(spec Spec) *Task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Task{spec: spec, ctx: ctx, cancel: cancel, box: &mailbox{bell: spec.Bell}, start: time.Now(), writing: map[base.CheckpointID]*upload{}}
 	t.loop.slice = spec.Options.sliceMost()
-	if r := spec.Restore; r != nil && r.Open != nil {
+	if r := spec.Restore; r != nil {
 		measured := *r
-		measured.Open = t.restoring.opening(r.Open)
+		measured.Open, measured.OpenPages = t.restoring.opening(r.Open), t.restoring.opening(r.OpenPages)
 		t.spec.Restore = &measured
 	}
 	t.tell()

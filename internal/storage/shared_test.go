@@ -250,6 +250,9 @@ func TestPublishRefusesReferences(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.what, err)
 		}
+		if _, err := m.Stat(path.Join(location, metadataName)); !errors.Is(err, iofs.ErrNotExist) {
+			t.Errorf("%s: it was published before it was refused: %v", c.what, err)
+		}
 		must(t, d.Discard(location))
 	}
 	_, _ = mustTakeUpon(t, d, 8)

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -16,16 +17,9 @@ func TestWhatIsMadeCanonicalIsRestored(t *testing.T) {
 		if s.unaligned {
 			continue // it has records in flight, and is refused
 		}
-		from, err := inspect.Open(storage.Disk(), filepath.Join("testdata", "compat", s.dir))
-		if err != nil {
+		disk, dir := storage.Memory(), filepath.Join(t.TempDir(), s.dir)
+		if err := makeCanonical(disk, filepath.Join("testdata", "compat", s.dir), dir); err != nil {
 			t.Fatal(err)
-		}
-		dir, err := from.WriteCanonical(filepath.Join(t.TempDir(), s.dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := from.Close(); err != nil {
-			t.Error(err)
 		}
 		for _, p := range []int{2, 1, 3} {
 			t.Run(fmt.Sprint(s.dir, " at ", p), func(t *testing.T) {
@@ -33,4 +27,21 @@ func TestWhatIsMadeCanonicalIsRestored(t *testing.T) {
 			})
 		}
 	}
+}
+
+// makeCanonical writes to a directory what is made of the snapshot in another one. The work is done on a disk of its own, where files
+// that the snapshot names absolutely are where it says.
+func makeCanonical(disk storage.FS, of, to string) error {
+	if err := loadOld(of, disk, "/moved"); err != nil {
+		return err
+	}
+	from, err := inspect.Open(disk, "/moved")
+	if err != nil {
+		return err
+	}
+	made, err := from.WriteCanonical("/made")
+	if err == nil {
+		err = saveOld(disk, made, to)
+	}
+	return errors.Join(err, from.Close())
 }

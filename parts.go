@@ -144,6 +144,7 @@ func restoreOperatorState(ops *state.Operator, r *operator.Restored) error {
 	if r.AllowDropped {
 		ops.AllowDropped()
 	}
+	ops.Stored(r.States)
 	for _, l := range r.Lists {
 		if err := restoreList(ops, r, l); err != nil {
 			return err
@@ -176,13 +177,8 @@ func restoreKeyedState[K comparable](keyed *state.Keyed[K], r *operator.Restored
 			return err
 		}
 	}
-	rows := rowsOf(r, true)
-	var stored []string
-	for _, p := range rows {
-		stored = append(stored, p.Name)
-	}
-	for _, p := range rows {
-		if err := restoreRows(r, p, func(f *state.RowsFile) error { return keyed.RestoreRows(f, p.Range, stored) }); err != nil {
+	for _, p := range rowsOf(r, true) {
+		if err := restoreRows(r, p, func(f *state.RowsFile) error { return keyed.RestoreRows(f, p.Range, r.States) }); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func plan(j Job, refused error) error {
 	if err != nil {
 		return err
 	}
-	p := &Plan{Version: PlanVersion}
+	p := &Plan{Version: PlanVersion, Options: []PlanOption{}, Vertices: []PlanVertex{}, Edges: []PlanEdge{}, Hooks: []string{}}
 	if refused == nil {
 		p = PlanOf(j)
 	} else {

@@ -234,18 +234,15 @@ func storedFor(d snapshot.StateSchema, stored, declared []snapshot.StateSchema) 
 	if i >= 0 || d.Was == "" {
 		return i
 	}
-	for _, o := range declared {
-		switch {
-		case (o.Key != "") != (d.Key != ""):
-		case o.Name == d.Was:
-			return -1
-		case o.Name == d.Name:
-			return find(d.Was)
-		case o.Was == d.Was && find(o.Name) < 0:
-			return -1
-		}
+	among := slices.DeleteFunc(slices.Clone(declared), func(o snapshot.StateSchema) bool { return (o.Key != "") != (d.Key != "") })
+	if slices.ContainsFunc(among, func(o snapshot.StateSchema) bool { return o.Name == d.Was }) {
+		return -1
 	}
-	return -1
+	heir := slices.IndexFunc(among, func(o snapshot.StateSchema) bool { return o.Was == d.Was && find(o.Name) < 0 })
+	if heir < 0 || among[heir].Name != d.Name {
+		return -1
+	}
+	return find(d.Was)
 }
 
 // isStored: there is something of the state in a snapshot, and not only its declaration.

@@ -43,6 +43,8 @@ type Restored struct {
 	// Rows are the states of a canonical savepoint, in place of Keyed and Lists: those by key, then the lists, each in the order of their
 	// names, then of the old subtasks.
 	Rows []RowsPart
+	// States are the names of all states that the operator had, also of those of which nothing falls to the subtask.
+	States []string
 	// Ended says that the subtask's data had ended: it neither reads nor fires nor ends again.
 	Ended bool
 	// Watermark is where every input channel starts from; PendingWatermark, when it is not base.NoTime, is later and still to
@@ -120,6 +122,9 @@ func (r *Redistribution) Assign(subtask int) Restored {
 	}
 	for i := range r.rowLists {
 		a.Rows = append(a.Rows, r.rowLists[i].share(r.parallelism, subtask)...)
+	}
+	for _, s := range r.operator.Schemas {
+		a.States = append(a.States, s.Name)
 	}
 	a.Watermark, a.PendingWatermark = r.progress(subtask).watermarks()
 	return a

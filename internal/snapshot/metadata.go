@@ -145,8 +145,8 @@ type Subtask struct {
 type KeyedHandle struct {
 	Range base.KeyGroupRange
 	Handle
-	// Refers are those files, named absolutely. The bytes of Handle call them by number, from 1 on: which part of them is referred to only
-	// they say.
+	// Refers are those files, named absolutely. The bytes of Handle call them by numbers, which they list in this order: which parts of
+	// them are referred to only they say.
 	Refers []Handle
 }
 

@@ -78,21 +78,8 @@ func (s *KeyedSnapshot) Written(h snapshot.Handle) {
 		return
 	}
 	m := s.manifest
-	m.handle = snapshot.KeyedHandle{Range: s.within, Handle: h, Refers: s.Refers()}
 	if h.File != "" {
 		m.files = append(slices.Clip(m.files), storedFile{m.number, h})
 	}
 	s.baseline.manifest.Store(m)
-}
-
-// Unchanged reports that nothing has been written since the base: then the base's handle serves again, and the snapshot need not be
-// written out. It is for the goroutine that would have done that. (Where states expire, time changes them.)
-func (s *KeyedSnapshot) Unchanged() (snapshot.KeyedHandle, bool) {
-	if s.upon == nil || s.expires || !s.upon.all(&s.views) {
-		return snapshot.KeyedHandle{}, false
-	}
-	if s.baseline != nil {
-		s.baseline.manifest.Store(s.upon.base)
-	}
-	return s.upon.base.handle, true
 }

@@ -192,6 +192,47 @@ func TestOperatorStateMigrates(t *testing.T) {
 	}
 }
 
+// A list that is stored under its new name is not filled from what has its old name too, even where none of it falls to the subtask:
+// that is dropped.
+func TestAnOldNameGivesWayToTheNewOne(t *testing.T) {
+	var before, after OperatorList[int64]
+	old := NewOperator()
+	must(t, before.Bind(old, Spec{Name: "old"}))
+	must(t, after.Bind(old, Spec{Name: "new"}))
+	before.Add(1)
+	after.Add(2)
+	s := old.Snapshot()
+	var file bytes.Buffer
+	_, err := s.WriteTo(&file)
+	must(t, err)
+	rows := rowsOf(t, s.Rows())
+	for _, canonical := range []bool{false, true} {
+		for _, stored := range [][]string{{"old"}, {"old", "new"}} {
+			var list OperatorList[int64]
+			o := NewOperator()
+			must(t, list.Bind(o, Spec{Name: "new", Was: "old"}))
+			o.AllowDropped()
+			o.Stored(stored)
+			for i, h := range s.Lists() {
+				switch {
+				case h.Name != "old":
+				case canonical:
+					must(t, o.RestoreRows(rows[i].open(t), 0, 1))
+				default:
+					must(t, o.Restore(bytes.NewReader(file.Bytes()), int64(file.Len()), h))
+				}
+			}
+			want := []int64{1}
+			if len(stored) == 2 {
+				want = nil
+			}
+			if got := slices.Collect(list.All()); !slices.Equal(got, want) {
+				t.Errorf("canonical %v, stored are %q: %v, want %v", canonical, stored, got, want)
+			}
+		}
+	}
+}
+
 func bound(t *testing.T, fields ...operatorBinder) *Operator {
 	o := NewOperator()
 	for i, f := range fields {
@@ -292,6 +333,13 @@ func operatorOf(schemas []snapshot.StateSchema) *snapshot.Operator {
 	return &snapshot.Operator{Parallelism: 1, Schemas: schemas, Subtasks: []snapshot.Subtask{{Keyed: []snapshot.KeyedHandle{{Range: allGroups}}}}}
 }
 
+// inBothOrders are schemas, and the same the other way round: in which order states are declared makes no difference.
+func inBothOrders(schemas []snapshot.StateSchema) [][]snapshot.StateSchema {
+	reversed := slices.Clone(schemas)
+	slices.Reverse(reversed)
+	return [][]snapshot.StateSchema{schemas, reversed}
+}
+
 // TestTheCheckFindsWhatTheRestoreFinds: states that are renamed, gone, or only declared.
 func TestTheCheckFindsWhatTheRestoreFinds(t *testing.T) {
 	for _, c := range []struct {
@@ -325,7 +373,9 @@ func TestTheCheckFindsWhatTheRestoreFinds(t *testing.T) {
 				if c.dropped {
 					k.AllowDropped()
 				}
-				agrees(t, "check", fit.States(operatorOf(old.Schemas()), k.Schemas(), c.dropped), c.fits)
+				for _, declared := range inBothOrders(k.Schemas()) {
+					agrees(t, "check", fit.States(operatorOf(old.Schemas()), declared, c.dropped), c.fits)
+				}
 				agrees(t, fmt.Sprint("restore, canonical: ", canonical), restoreFiles(t, k, f, canonical), c.fits)
 			}
 		})

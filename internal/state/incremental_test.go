@@ -145,7 +145,11 @@ func (l *line[K]) sweep() {
 	}
 	for _, c := range l.pending {
 		if u := c.snapshot.upon; u != nil {
-			named = append(named, u.base.handle)
+			var h snapshot.KeyedHandle
+			for _, f := range u.base.files {
+				h.Refers = append(h.Refers, f.handle)
+			}
+			named = append(named, h)
 		}
 	}
 	l.store.keepOnly(named)

@@ -27,8 +27,7 @@ type manifest struct {
 	tables [tables]tableManifest
 	// files are those that pages or sections lie in, by their numbers. The checkpoint's own is among them once it is written: but not if
 	// it came to lie inline in the metadata. Then its pages are nowhere, for who looks for them in the manifest.
-	files  []storedFile
-	handle snapshot.KeyedHandle // of the checkpoint
+	files []storedFile
 }
 
 // fileNumber is what the pages and sections of a checkpoint call a file. That of a new file is one more than its base's. So along a

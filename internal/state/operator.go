@@ -25,6 +25,7 @@ type Operator struct {
 	epoch        epoch
 	allowDropped bool
 	dropped      []string
+	stored       []string // names in the snapshot
 }
 
 // operatorState is one declared list or map.
@@ -183,6 +184,9 @@ func (o *Operator) AllowDropped() { o.allowDropped = true }
 // Dropped are the names of the lists that Restore passed over.
 func (o *Operator) Dropped() []string { return o.dropped }
 
+// Stored says, before Restore, which states the snapshot has of the operator, in whichever subtask's part.
+func (o *Operator) Stored(names []string) { o.stored = names }
+
 // Restore adds the elements of a stored list that list.Offsets names. It is called for each handle that falls to the
 // subtask, in the order in which the elements shall stand.
 func (o *Operator) Restore(r io.ReaderAt, size int64, list snapshot.ListHandle) error {
@@ -229,7 +233,8 @@ func (o *Operator) matchOne(stored snapshot.StateSchema) (operatorState, error) 
 	return l, migrate(stored, l)
 }
 
-// listFor is the declared list that a stored name belongs to.
+// listFor is the declared list that a stored name belongs to: the one of that name, else one that was called so and is not stored
+// under its new name.
 func (o *Operator) listFor(name string) operatorState {
 	for _, l := range o.lists {
 		if l.spec().Name == name {
@@ -237,7 +242,7 @@ func (o *Operator) listFor(name string) operatorState {
 		}
 	}
 	for _, l := range o.lists {
-		if l.spec().Was == name && name != "" {
+		if s := l.spec(); s.Was == name && name != "" && !slices.Contains(o.stored, s.Name) {
 			return l
 		}
 	}

@@ -38,7 +38,7 @@ func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
 	if k.expires {
 		d.now = k.clock()
 	}
-	if from.ID != 0 && f.version == version2 && f.within == k.within && within == k.within && k.writesLike(f.keyedTrailer) {
+	if from.ID != 0 && k.isEmpty() && f.version == version2 && f.within == k.within && within == k.within && k.writesLike(f.keyedTrailer) {
 		d.manifest = f.manifest()
 	}
 	if err := d.restore(tableKeys, &k.table, k.decodeKey); err != nil {
@@ -53,7 +53,6 @@ func (k *Keyed[K]) Restore(from RestoreFile, within base.KeyGroupRange) error {
 		}
 	}
 	if d.manifest != nil && d.whole {
-		d.manifest.handle = from.Handle
 		k.buildUpon(from.ID, d.manifest)
 	}
 	return nil
@@ -65,6 +64,11 @@ func (k *Keyed[K]) writesLike(f *keyedTrailer) bool {
 	return f.key == k.codec.Codec().Schema() && slices.EqualFunc(f.columns, k.columns, func(f fileColumn, c column) bool {
 		return f.schema == c.schema() && f.ttl == c.common().spec.TTL
 	})
+}
+
+// isEmpty reports that nothing was restored or written yet.
+func (k *Keyed[K]) isEmpty() bool {
+	return k.table.entries+k.timers[0].set.entries+k.timers[1].set.entries == 0
 }
 
 // manifest is that of the file, whose sections are still to come.

@@ -52,18 +52,6 @@ func (u *unchanged) page(table int, first uint64, p *page) (extent, bool) {
 
 func (u *unchanged) keeps(n fileNumber) bool { return indexOf(u.kept, n) >= 0 }
 
-// all reports that nothing at all was written since the base.
-func (u *unchanged) all(views *[tables]*view) bool {
-	for table, v := range views {
-		for i := range v.root {
-			if !u.clean(table, v, i) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // filesMost is the number of files to which a checkpoint refers at most.
 const filesMost = 24
 

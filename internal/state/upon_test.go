@@ -110,34 +110,6 @@ func TestPendingCheckpointsAreBounded(t *testing.T) {
 	}
 }
 
-// What nobody wrote to is not written out; the base's handle serves again.
-func TestAnUnchangedCheckpoint(t *testing.T) {
-	c := newCounts(t, 2000)
-	c.checkpoint()
-	c.change(10, 1)
-	c.checkpoint()
-	s := c.keyed.Snapshot(3, 2)
-	h, ok := s.Unchanged()
-	if !ok || h.File != c.handle.File || len(h.Refers) != 1 || h.Range != allGroups {
-		t.Fatalf("unchanged %v: %+v", ok, h)
-	}
-	s.Release()
-	s = c.keyed.Snapshot(4, 3)
-	if _, ok := s.Unchanged(); !ok {
-		t.Error("upon one that was unchanged it changed")
-	}
-	s.Release()
-	c.change(1, 1)
-	s = c.keyed.Snapshot(5, 4)
-	if _, ok := s.Unchanged(); ok {
-		t.Error("a change was not noticed")
-	}
-	s.Release()
-	c.handle = checkpointOf(t, c.keyed, c.store, 6, 4)
-	isWrittenUpon(t, c.handle, 1)
-	c.checkRestore()
-}
-
 // What is small lies in the metadata, where no later checkpoint can refer to it.
 func TestAnInlineCheckpointIsNotReferredTo(t *testing.T) {
 	c := newCounts(t, 2000)

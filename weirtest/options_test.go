@@ -76,7 +76,9 @@ func TestCancel(t *testing.T) {
 		e := env(1)
 		e.From(src).UID("src").To(out.Sink()).UID("out")
 		j := weirtest.Start(t, e)
+		synctest.Wait() // they are read
 		j.Checkpoint()
+		synctest.Wait() // and committed
 		out.Expect(t, "ann", "bob")
 		src.At(noon, "eve")
 		synctest.Wait()

@@ -75,7 +75,7 @@ func (j *Job) Cancel() {
 	<-j.done
 }
 
-// Checkpoint takes a checkpoint, and returns when it has completed.
+// Checkpoint takes a checkpoint, and returns when it has completed. Sinks hear of that, and commit, afterwards: see Sink.Wait.
 func (j *Job) Checkpoint() {
 	j.t.Helper()
 	if _, err := j.running().TriggerCheckpoint(j.t.Context(), false); err != nil {

@@ -373,11 +373,12 @@ func TestIDsGoOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := p.job(t, fs, from(location), "execution.checkpointing.interval=1h")
-		other.ID = base.JobID(strings.Repeat("a", 32))
+		var log bytes.Buffer
+		other.ID, other.Log = base.JobID(strings.Repeat("a", 32)), slog.New(slog.NewTextHandler(&log, nil))
 		_, _ = during(t, other, func(h *Handle) {
 			a, err := h.TriggerCheckpoint(t.Context(), false)
 			if err != nil || a.ID != m.ID+1 {
-				t.Errorf("after %d comes %d, %v", m.ID, a.ID, err)
+				t.Errorf("after %d comes %d, %v; %+v", m.ID, a.ID, err, log.String())
 			}
 		})
 	})

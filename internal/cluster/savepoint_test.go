@@ -314,7 +314,7 @@ func TestTheLogOfASavepoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, fs := &program{ledger: newLedger(), endless: true}, storage.Memory()
 		var log bytes.Buffer
-		j := p.job(t, fs, "execution.checkpointing.interval=1h")
+		j := p.job(t, fs, "execution.checkpointing.interval=8760h")
 		j.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.MessageKey || a.Key == slog.LevelKey {
 				return a

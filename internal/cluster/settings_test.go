@@ -14,7 +14,7 @@ func TestNoStateLiesInline(t *testing.T) {
 	for threshold, files := range map[string]bool{"0": true, "20kb": false} {
 		synctest.Test(t, func(t *testing.T) {
 			p, fs := &program{ledger: newLedger(), endless: true}, storage.Memory()
-			job := p.job(t, fs, "execution.checkpointing.interval=1h", "execution.checkpointing.data-inline-threshold="+threshold)
+			job := p.job(t, fs, "execution.checkpointing.interval=8760h", "execution.checkpointing.data-inline-threshold="+threshold)
 			location := ""
 			job.Started = func(h *Handle) {
 				go func() {

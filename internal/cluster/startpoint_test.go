@@ -130,8 +130,8 @@ func TestAnOlderOneByItsPathHolds(t *testing.T) {
 		fs := crashAfter(t, p, storage.Memory(), 100*time.Millisecond, "execution.checkpointing.num-retained=3")
 		all := chks(t, fs)
 		older, newest := all[0], all[2]
-		fs = crashAfter(t, p, fs, 10*time.Millisecond, from(older), "execution.checkpointing.interval=1h")
-		fs = crashAfter(t, p, fs, 10*time.Millisecond, latestSetting, "execution.checkpointing.interval=1h")
+		fs = crashAfter(t, p, fs, 10*time.Millisecond, from(older), "execution.checkpointing.interval=8760h")
+		fs = crashAfter(t, p, fs, 10*time.Millisecond, latestSetting, "execution.checkpointing.interval=8760h")
 		wantLatest(t, fs, older)
 		fs = crashAfter(t, p, fs, 100*time.Millisecond, latestSetting, "execution.checkpointing.num-retained=3")
 		if now := chks(t, fs); len(now) != 6 || now[0] == older && now[2] != newest {
@@ -256,7 +256,7 @@ func TestWhatIsClaimedGoesWhenItIsSubsumed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &program{ledger: newLedger(), endless: true}
 				fs, location := snapshotted(t, p, kind)
-				settings := []string{from(location), claimSetting, "execution.checkpointing.interval=1h",
+				settings := []string{from(location), claimSetting, "execution.checkpointing.interval=8760h",
 					"execution.checkpointing.num-retained=" + map[int]string{1: "1", 2: "2"}[retained]}
 				_, _ = during(t, p.job(t, fs, settings...), func(h *Handle) {
 					for n := range 2 {
@@ -285,7 +285,7 @@ func TestAClaimOutlivesACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{ledger: newLedger(), endless: true}
 		fs, location := snapshotted(t, p, checkpoint.Savepoint)
-		rare := "execution.checkpointing.interval=1h"
+		rare := "execution.checkpointing.interval=8760h"
 		fs = crashAfter(t, p, fs, 10*time.Millisecond, from(location), claimSetting, rare)
 		fs = crashAfter(t, p, fs, 10*time.Millisecond, latestSetting, rare)
 		wantLatest(t, fs, location)
@@ -318,7 +318,7 @@ func TestWhatIsClaimedEndsWithTheJob(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := &program{ledger: newLedger(), endless: true}
 			fs, location := snapshotted(t, p, checkpoint.Savepoint)
-			_, _ = during(t, p.job(t, fs, from(location), claimSetting, "execution.checkpointing.interval=1h",
+			_, _ = during(t, p.job(t, fs, from(location), claimSetting, "execution.checkpointing.interval=8760h",
 				"execution.checkpointing.externalized-checkpoint-retention="+retention), func(*Handle) {})
 			if exists(fs, location) != kept {
 				t.Errorf("%s: it is there: %v", retention, !kept)
@@ -343,7 +343,7 @@ func TestTwoJobsClaimOneSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{ledger: newLedger(), endless: true}
 		fs, location := snapshotted(t, p, checkpoint.Savepoint)
-		_, _ = during(t, p.job(t, fs, from(location), claimSetting, "execution.checkpointing.interval=1h"), func(h *Handle) {
+		_, _ = during(t, p.job(t, fs, from(location), claimSetting, "execution.checkpointing.interval=8760h"), func(h *Handle) {
 			other := p.job(t, fs, from(location), claimSetting)
 			other.ID = base.JobID(strings.Repeat("a", 32))
 			_, err := Run(t.Context(), other)
@@ -372,7 +372,7 @@ func TestIDsGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := p.job(t, fs, from(location), "execution.checkpointing.interval=1h")
+		other := p.job(t, fs, from(location), "execution.checkpointing.interval=8760h")
 		var log bytes.Buffer
 		other.ID, other.Log = base.JobID(strings.Repeat("a", 32)), slog.New(slog.NewTextHandler(&log, nil))
 		_, _ = during(t, other, func(h *Handle) {
@@ -407,7 +407,7 @@ func TestSourcesWaitForTheFirstCheckpoint(t *testing.T) {
 			{[]string{pause}, false},
 		} {
 			counted.Store(0)
-			settings := append(c.settings, "execution.checkpointing.interval=1h", "execution.checkpointing.min-pause=1min")
+			settings := append(c.settings, "execution.checkpointing.interval=8760h", "execution.checkpointing.min-pause=1min")
 			var first time.Duration
 			began := time.Now()
 			j := p.job(t, fs, settings...)
